@@ -1,4 +1,4 @@
-"""Fast, small, exact taggers for named entities as models, tokenizers and pipelines of transformers."""
+"""Fast, small taggers for named entities, as models, tokenizers and pipelines of transformers."""
 
 import os
 import sys
@@ -62,14 +62,14 @@ def _architectures() -> dict[str, Any]:
 
 
 # PyTorch's threads wait for each other by spinning, by default for milliseconds. On a busy machine this takes time from
-# the very threads that they wait for: 60 steps of training took 20 to 70 s beside two other runs on two cores, and 3 to
-# 4 s with this limit. It is read when PyTorch is first imported.
+# the threads that they wait for: with two other runs on two cores, 60 steps of training took 20 to 70 s, and 3 to 4 s
+# with this limit. It is read when PyTorch is first imported.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 # The command line imports what it needs, as transformers takes two seconds to import. Everywhere else, importing the
 # package registers the architectures with transformers.
-_PROGRAM = [Path(program).stem for program in getattr(sys, "argv", [])[:1]]  # embedded, there may be no argv
+_PROGRAM = [Path(program).stem for program in getattr(sys, "argv", [])[:1]]  # an embedded Python may have no argv
 if _PROGRAM != ["hf-xorner"] and sys.orig_argv[1:3] != ["-m", "hf_xorner"]:
     __all__ += _architectures()
     __all__.sort()
@@ -78,8 +78,8 @@ if _PROGRAM != ["hf-xorner"] and sys.orig_argv[1:3] != ["-m", "hf_xorner"]:
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    elif name.endswith(("Config", "ForTokenClassification")) and name in (known := _architectures()):
-        value = known[name] if name.endswith("Config") else known[name].load()
+    elif name.endswith(("Config", "ForTokenClassification")) and name in (architectures := _architectures()):
+        value = architectures[name] if name.endswith("Config") else architectures[name].load()
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -1,6 +1,6 @@
-"""Entities of texts, and the calls that `Tagger` and `OnnxTagger` share.
+"""Entities of texts, and the methods that `Tagger` and `OnnxTagger` share.
 
-The module needs no PyTorch, since an export copies it into `onnx_tagger.py`.
+The module does not import PyTorch, since an ONNX export copies it into `onnx_tagger.py`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, check_text, chunks
 
 _log = logging.getLogger(__name__)
 
-#: Batches that are read ahead to group sentences of similar length.
+#: Number of batches that are read ahead to group sentences of similar length.
 BATCHES_AHEAD = 32
 
-#: Average words per sentence above which a batch has fewer sentences: bounds the memory of long documents.
+#: If the longest sentence of a batch has more words, the batch has fewer sentences; limits the memory of documents.
 WORDS_PER_SENTENCE = 32
 
 # --- Results ---------------------------------------------------------------------------------------------------------
 
 
 class Entity(dict[str, Any]):
-    """An entity of a text: a dictionary, whose values are attributes, too.
+    """An entity of a text: a dictionary whose values are also attributes.
 
-    The text of given words is these words joined by blanks. The score is the probability that its words have their
-    tags, B I* E or S of its type, given the sentence.
+    For a list of words, the text is the words joined by blanks. The score is the probability that the entity's words
+    have their tags, B I* E or S of its type, given the sentence.
     """
 
     __slots__ = ()
@@ -53,7 +53,7 @@ class Entity(dict[str, Any]):
 
 
 def hue_of(label: str) -> int:
-    """Return the hue of a label, from 0 to 359; those of persons, places and organisations are far apart."""
+    """Return the hue of a label, from 0 to 359; persons, places and organisations have different colours."""
     return sum(map(ord, label)) * 131 % 360
 
 
@@ -61,7 +61,7 @@ class Entities(list[Entity]):
     """The entities of a text, shown in colour in notebooks.
 
     Attributes:
-        text: The text, or the given words joined by blanks.
+        text: The text, or the list of words joined by blanks.
     """
 
     def __init__(self, entities: Iterable[Entity] = (), text: str = "") -> None:
@@ -69,16 +69,16 @@ class Entities(list[Entity]):
         self.text = text
 
     def redact(self, template: str = "[{label}]") -> Entities:
-        """Return the text with its entities replaced; the entities keep their own texts, to be restored.
+        """Return the text with its entities replaced; the entities keep their original texts for `restore`.
 
         Args:
             template: The replacement: `{label}` is the label, `{number}` counts the distinct entities of a label.
 
         Returns:
-            The entities, whose `start` and `end` are those of the replacement in the redacted `text`.
+            The entities with the redacted `text`; their `start` and `end` are the offsets of the replacements.
         """
         text, end, replaced = "", 0, []
-        numbers: dict[str, dict[str, int]] = {}  # of the entities of a label, by their texts
+        numbers: dict[str, dict[str, int]] = {}  # by label and text of the entity
         for entity in self:
             of_label = numbers.setdefault(entity.label, {})
             number = str(of_label.setdefault(entity.text, len(of_label) + 1))
@@ -89,11 +89,11 @@ class Entities(list[Entity]):
         return Entities(replaced, text + self.text[end:])
 
     def restore(self) -> str:
-        """Return the text with the own text of each entity, as it was before `redact`."""
+        """Return the original text, as it was before `redact`."""
         return self._with_each(lambda entity: entity.text)
 
     def in_colour(self) -> str:
-        """Return the text for a terminal, with each entity in colour and its label behind it."""
+        """Return the text for a terminal, with each entity in colour and followed by its label."""
 
         def marked(entity: Entity) -> str:
             colour = f"\x1b[{31 + hue_of(entity.label) // 60}"
@@ -111,26 +111,26 @@ class Entities(list[Entity]):
 
         return f'<div style="white-space: pre-wrap">{self._with_each(marked, escape)}</div>'
 
-    def _with_each(self, marked: Callable[[Entity], str], rest: Callable[[str], str] = str) -> str:
-        """Return the text with something in place of each entity."""
+    def _with_each(self, marked: Callable[[Entity], str], unmarked: Callable[[str], str] = str) -> str:
+        """Return the text with `marked` applied to each entity, and `unmarked` to the text between."""
         parts, end = [], 0
         for entity in self:
-            parts += [rest(self.text[end : entity.start]), marked(entity)]
+            parts += [unmarked(self.text[end : entity.start]), marked(entity)]
             end = entity.end
-        return "".join([*parts, rest(self.text[end:])])
+        return "".join([*parts, unmarked(self.text[end:])])
 
 
 class Annotation(NamedTuple):
     """The words, labels and entities of one text or list of n words."""
 
-    places: np.ndarray  # (n, 2) start and end of every word in the text, or in the given words joined by blanks
-    labels: np.ndarray  # (n,) the label id of every word; O in entities that are left out for their score
+    places: np.ndarray  # (n, 2) start and end of every word in the text, or in the list of words joined by blanks
+    labels: np.ndarray  # (n,) the label id of every word; O in entities with a score that is too low
     entities: Entities
 
 
-# --- Least scores ----------------------------------------------------------------------------------------------------
+# --- Minimum scores --------------------------------------------------------------------------------------------------
 
-#: One number, or numbers by label; a label without a number has none to reach.
+#: One number, or numbers by label; labels without a number have 0.
 NumberByLabel = float | Mapping[str, float]
 
 
@@ -143,7 +143,7 @@ def number_by_label(words: Sequence[str], option: str) -> NumberByLabel:
     except ValueError:
         text = " ".join(words)
         raise ValueError(
-            f"{option} {text!r} is not a number; give one, or one for each label: PER=0.9 LOC=0.8."
+            f"{option} {text!r} is not a number; give a number, or one for each label: PER=0.9 LOC=0.8."
         ) from None
 
 
@@ -153,8 +153,8 @@ def checked_numbers(numbers: NumberByLabel, option: str, most: float, labels: Co
     Args:
         numbers: One number, or numbers by label.
         option: The option, for the error.
-        most: The largest number that is allowed; the least is 0.
-        labels: The labels of the model; None if they are not known yet.
+        most: The maximum; the minimum is 0.
+        labels: The labels of the model, if they are known.
 
     Raises:
         ValueError: If a number is not between the limits, or a label is unknown.
@@ -168,7 +168,7 @@ def checked_numbers(numbers: NumberByLabel, option: str, most: float, labels: Co
 
 
 def least_score(min_score: NumberByLabel, label: str) -> float:
-    """Return the least score of the entities of a label."""
+    """Return the minimum score for entities of a label."""
     return min_score.get(label, 0.0) if isinstance(min_score, Mapping) else min_score
 
 
@@ -176,19 +176,19 @@ def least_score(min_score: NumberByLabel, label: str) -> float:
 
 
 class BaseTagger(ABC):
-    """The calls of a tagger, whatever computes its labels.
+    """The methods of a tagger; subclasses define `label_words`.
 
     Args:
         labels: The labels in the order of their ids.
-        tokenizer: Its `words_of` gives the words of texts, or of lists of words.
+        tokenizer: An object whose `words_of` returns the words of texts, or of lists of words.
         min_score: Entities with a lower score are left out: one number from 0 to 1, or numbers by label, such as
             `{"PER": 0.9}`.
-        default: What `min_score` is by default: that of the model's config, if there is one.
+        default: The default of `min_score`, from the model's config.
 
     Attributes:
         entity_labels: The labels of entities, in the order of the model's labels.
-        min_score: The argument, or its default, or 0; the methods that find entities take another one.
-        batches_ahead: Batches that are read ahead to group sentences of similar length.
+        min_score: The argument, or its default, or 0; the methods that return entities can override it.
+        batches_ahead: Number of batches that are read ahead to group sentences of similar length.
     """
 
     batches_ahead = BATCHES_AHEAD
@@ -205,19 +205,18 @@ class BaseTagger(ABC):
         types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
         self.entity_labels = list(dict.fromkeys(name for name in types if name != "O"))
         number = {"O": NO_TYPE, **{name: index for index, name in enumerate(self.entity_labels)}}
-        # Neighbours of one type are an entity, up to the next B- label.
+        # An entity extends over neighbouring words of its type, up to the next B- label.
         kinds = [OUTSIDE if label == "O" else BEGIN if label.startswith("B-") else INSIDE for label in labels]
         self._kinds, self._types = np.array(kinds), np.array([number[name] for name in types])  # (labels,)
         self.min_score = self._checked(default or 0.0 if min_score is None else min_score)
         if min_score is None and self.min_score:
             _log.warning(
-                "Entities with a score below %s are left out, the min_score in the model's config; min_score=0 keeps "
-                "all.",
+                "Entities with a score below %s (min_score in the model's config) are left out; min_score=0 keeps all.",
                 self.min_score,
             )
 
     def _checked(self, min_score: NumberByLabel) -> NumberByLabel:
-        """Return a least score that fits the model."""
+        """Check a minimum score against the model's labels, and return it."""
         checked_numbers(min_score, "min_score", 1, self.entity_labels)
         if min_score and "O" not in self.labels:
             raise ValueError("min_score needs a model with the label O, for the words of entities that are left out.")
@@ -228,13 +227,13 @@ class BaseTagger(ABC):
         """Label words in batches of sentences of similar length.
 
         Args:
-            words: The N words of sentences, by the tokenizer's `words_of`.
+            words: The N words of sentences, from the tokenizer's `words_of`.
             batch_size: Sentences per batch; fewer if they are long.
-            of_spans: Whether the probabilities are those of spans.
+            of_spans: True for the probabilities that scores of spans need.
 
         Returns:
-            The label of every word, (N,), and its probability, (N,); or, for the probabilities of spans, the log
-            probability of its inner tag, by itself and given the tag of the word before, (N, 2).
+            The label of every word, (N,), and its probability, (N,); or, with `of_spans`, the log probability of its
+            inner tag, marginal and given the tag of the previous word, (N, 2).
         """
 
     def __call__(self, item: str | Sequence[str], min_score: NumberByLabel | None = None) -> Entities:
@@ -264,18 +263,18 @@ class BaseTagger(ABC):
     ) -> Iterator[Annotation]:
         """Yield words, labels and entities of every text or list of words, as `stream` does."""
         if isinstance(items, str):
-            raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
+            raise TypeError("expected a list of texts; for one text, call the tagger: tagger(text).")
         least = self.min_score if min_score is None else self._checked(min_score)
         return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in self._ahead(items, batch_size))
 
     def label(
         self, sentences: Iterable[Sequence[str]], batch_size: int = 128
     ) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Yield the label of every word and its probability, for sentences of given words, whatever `min_score` is."""
+        """Yield the labels and their probabilities of every list of words; `min_score` is not applied."""
         return chain.from_iterable(self._label(ahead, batch_size) for ahead in self._ahead(sentences, batch_size))
 
     def _ahead(self, items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
-        """Checked items of a stream, some batches at a time."""
+        """Yield checked items of a stream, some batches at a time."""
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} must be at least 1.")
         stream, count = iter(items), 0
@@ -323,13 +322,13 @@ class BaseTagger(ABC):
         labels: np.ndarray,
         path_log_probs: np.ndarray,
     ) -> Iterator[tuple[int, Entity]]:
-        """Entities, each with the number of its text."""
+        """Yield entities, each with the number of its text."""
         chunks = chunks_of(self._kinds[labels], self._types[labels], counts)
         ends = counts.cumsum()
         numbers = ends.searchsorted(chunks.first, "right")
         columns = numbers, (ends - counts)[numbers], *chunks
         for number, begin, first, end, kind in zip(*(column.tolist() for column in columns), strict=True):
-            # The first word by itself, the others given the word before: exact for a chain of words.
+            # The marginal of the first word and the conditionals of the others: exact for a linear chain.
             log_prob = float(path_log_probs[first, 0]) + sum(path_log_probs[first + 1 : end, 1].tolist())
             start, stop = int(places[first, 0]), int(places[end - 1, 1])
             offsets = {"start": start, "end": stop, "word_start": first - begin, "word_end": end - begin}
@@ -345,7 +344,7 @@ def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray
         batch_size: Sentences per batch; fewer if they are long.
 
     Yields:
-        The mask (B, T) of a right-padded batch, and the places (n,) of its n words among all words.
+        The mask (B, T) of a right-padded batch, and the indices (n,) of its n words among all words.
     """
     begins = counts.cumsum() - counts
     by_length = np.argsort(-counts, kind="stable")
@@ -365,18 +364,18 @@ def _check_item(item: Any, number: int) -> None:
     try:
         text = "".join(item)
     except TypeError:
-        raise ValueError(f"A list of words holds strings alone; text {number} holds something else.") from None
+        raise ValueError(f"A list of words must contain only strings; text {number} contains something else.") from None
     check_text(text, number)
 
 
 def _bounds(counts: np.ndarray) -> Iterator[tuple[int, int]]:
-    """First and one past the last word of every sentence."""
+    """Yield the indices of the first word of every sentence and after its last."""
     ends = counts.cumsum()
     return zip((ends - counts).tolist(), ends.tolist(), strict=True)
 
 
 def _joined_places(words: Any) -> np.ndarray:
-    """Start and end (N, 2) of given words joined by blanks."""
+    """Return start and end (N, 2) of words within their sentence, joined by blanks."""
     lengths = words.offsets[:, 1]
     stops = (lengths + 1).cumsum()
     before = np.append(0, stops)[(words.counts.cumsum() - words.counts).repeat(words.counts)]

@@ -1,4 +1,4 @@
-"""Exceptions for faulty input, and a helper for messages."""
+"""Exceptions for invalid input, and helpers for messages."""
 
 
 class TrainingError(ValueError):
@@ -6,7 +6,7 @@ class TrainingError(ValueError):
 
 
 class DataError(ValueError):
-    """A corpus, a file or a saved model is faulty; the message is one sentence with fault, place and remedy."""
+    """A corpus, a file or a saved model is invalid; the message is one sentence with place, fault and remedy."""
 
 
 class UsageError(ValueError):
@@ -14,12 +14,12 @@ class UsageError(ValueError):
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of another library's message without its full stop, or the error's type if it is empty."""
+    """Return the first line of an error's message without its full stop, or the error's type if it is empty."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
 
 
 def why_not_loaded(error: BaseException) -> str:
-    """Return why a local path or a name on the Hub cannot be loaded, with the remedy if there is no connection."""
+    """Return the reason why a path or a name on the Hub cannot be loaded, with a remedy if there is no connection."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ConnectionError):
         cause = cause.__cause__ or cause.__context__

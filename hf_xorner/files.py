@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from .errors import DataError
 
-#: The file in which a training run records its facts, beside its model.
+#: The file of a training run's facts, in the folder of the model.
 FACTS_FILE = "facts.json"
 
 #: The English model of the package; pyproject.toml names its folder as well.
@@ -28,7 +28,7 @@ BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
 DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _HASH_BLOCK = 1 << 20  # bytes that are read at a time
-# Seconds to wait for a lock: long enough for one that is just being released.
+# Seconds to wait for a lock that may be about to be released.
 _PATIENCE = 1.0
 
 
@@ -78,17 +78,17 @@ def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
         with open_bytes(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="\n") as text:
             yield text
     except UnicodeError:
-        # The decoder works on large blocks and does not know the line: look for it only now that it is needed.
+        # The decoder works on large blocks and does not know the line, so the file is read again.
         raise undecodable(path, encoding) from None
 
 
 def undecodable(path: Path, encoding: str = "utf-8") -> DataError:
-    """Return the error for the first byte of a file that its encoding does not have."""
+    """Return the error for the first byte of a file that is invalid in its encoding."""
     with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode(encoding)
-            except UnicodeError:  # in an encoding with two bytes a character, lines of bytes are no lines
+            except UnicodeError:  # also for encodings with two bytes per character, where the line may be wrong
                 return DataError(f"{path}:{number}: is not {encoding}; save the file as UTF-8, or name its encoding.")
     return DataError(f"{path}: is not {encoding}; save the file as UTF-8, or name its encoding.")
 
@@ -98,10 +98,11 @@ def undecodable(path: Path, encoding: str = "utf-8") -> DataError:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a path to write to, which replaces a file at the end; after an error the file is as it was.
+    """Yield a path to write to, which replaces a file at the end; after an error, the old file is unchanged.
 
-    A file that is being written lies beside the one that it replaces, so a killed process leaves no half file under the
-    name. A link is replaced, not followed; devices such as /dev/stdout are written directly.
+    The new file is written in the same folder under another name, so a killed process leaves no incomplete file under
+    the final name. A link is replaced, not followed; devices such as /dev/stdout are written
+    directly.
 
     Args:
         path: The file, whose folder is created.
@@ -126,13 +127,13 @@ def write_whole(path: Path, content: str | bytes) -> Path:
 
 
 def check_apart(output: str | Path, *inputs: str | Path) -> None:
-    """Check that writing an output would not destroy an input, whichever names or links lead to both.
+    """Check that writing an output would not destroy an input, even through links.
 
     Args:
         output: The file to write, or the folder whose content is replaced. If single files are written into a folder,
             give the files.
-        inputs: Files and folders that are read; an output that is a file of a folder that is read is refused too.
-            Inputs that do not exist, such as names on the Hub, are ignored.
+        inputs: Files and folders that are read; the output may not be a file in one of these folders. Inputs that do
+            not exist, such as names on the Hub, are ignored.
 
     Raises:
         DataError: If the output is an input.
@@ -181,8 +182,8 @@ class LockedError(ValueError):
 def locked(path: Path, output: Path | str) -> Iterator[None]:
     """Hold the lock of an output, so that no other run writes it.
 
-    The operating system releases the lock of a process that ends, even if it is killed; the lock file that it leaves
-    behind is taken over. A thread that holds the lock already may take it again.
+    The operating system releases the lock of a process that ends, even if it is killed; its lock file is then reused. A
+    thread that holds the lock may take it again.
 
     Args:
         path: The lock file. Its folder is created, and the file is removed at the end.
@@ -211,6 +212,6 @@ def locked(path: Path, output: Path | str) -> Iterator[None]:
             path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
         yield
     finally:
-        with suppress(OSError):  # Removed before it is released: a process that waits for it takes a new file.
+        with suppress(OSError):  # Removed before the release: a process that waits for the lock creates a new file.
             path.unlink()
         lock.release()

@@ -28,7 +28,7 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
 
     Args:
         source: A folder, or a repository on the Hub.
-        options: Those of `from_pretrained`.
+        options: The options of `from_pretrained`.
 
     Raises:
         DataError: If a file is missing or broken, or the architecture is unknown.
@@ -50,14 +50,14 @@ def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> 
             config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
     if config is None:
         raise DataError(
-            f"{source}: config.json is missing, or its model_type {model_type!r} is not one of this package: "
+            f"{source}: config.json is missing, or its model_type {model_type!r} is not one of this package's: "
             f"{', '.join(CONFIGS)}."
         )
     return config
 
 
 def _check_settings(settings: dict[str, Any]) -> None:
-    """Raise on entries of a config or of its encoder's for which transformers loads code or files from elsewhere."""
+    """Raise on entries of a config, or of its encoder's config, for which transformers would load code or files."""
     encoder = settings.get("context_encoder")
     for part in (settings, encoder if isinstance(encoder, dict) else {}):
         for name in part:
@@ -75,7 +75,7 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False, **hub: Any) 
 def load_model(
     source: str, config: TaggerConfig, tokenizer: WordCharTokenizer, **options: Any
 ) -> TaggerForTokenClassification:
-    """Load the weights of a tagger, which must be exactly those of its config; see `load`."""
+    """Load the weights of a tagger, which must match the config exactly; see `load`."""
     check_fit(config, tokenizer)
     with _reading(source, "weights"):
         model, report = AutoModelForTokenClassification.from_pretrained(
@@ -83,7 +83,7 @@ def load_model(
         )
     if faults := sorted({*report["missing_keys"], *report["unexpected_keys"]}):
         raise DataError(
-            f"{source}: the weights are not those of the config: {faults[0]!r} is missing or unexpected; "
+            f"{source}: the weights do not match the config: {faults[0]!r} is missing or unexpected; "
             "copy all files of the model, or save it again."
         )
     return model
@@ -93,7 +93,7 @@ def check_fit(config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
     """Raise if a tokenizer does not belong to the model."""
     if not hasattr(tokenizer, "model_fields"):
         raise ValueError(
-            f"{type(tokenizer).__name__} gives no character ids; load the WordCharTokenizer with all its files."
+            f"{type(tokenizer).__name__} returns no character ids; load the WordCharTokenizer with all its files."
         )
     for field, value in tokenizer.model_fields().items():
         expected = getattr(config, field)
@@ -105,10 +105,10 @@ def check_fit(config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
 
 @contextmanager
 def _reading(source: str, part: str) -> Iterator[None]:
-    """Turn any error in reading a part into a DataError of one sentence."""
+    """Convert any error in loading a part into a DataError with one sentence."""
     try:
         yield
-    # Missing folders, no network and broken files have no common type. Rust panics are not Exceptions.
+    # The errors for missing folders, no network and broken files have no common type. Rust panics are not Exceptions.
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
@@ -118,7 +118,7 @@ def _reading(source: str, part: str) -> Iterator[None]:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Disable the progress bars of transformers and huggingface_hub, unless the user has done so."""
+    """Disable the progress bars of transformers and huggingface_hub."""
     shown = logging.is_progress_bar_enabled()
     if shown:
         logging.disable_progress_bar()

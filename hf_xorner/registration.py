@@ -1,4 +1,4 @@
-"""The architectures, one line each, and their registration with the Auto classes of transformers."""
+"""The architectures, and their registration with the Auto classes of transformers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokeni
 from .models.configuration_tagger import TaggerConfig
 from .models.tokenization_word_char import WordCharTokenizer
 
-#: The prefix of an architecture's classes (…Config, …ForTokenClassification) and the suffix of its modules
-#: (configuration_…, modeling_…). All else is read off the config class.
+#: The prefix of an architecture's classes (…Config, …ForTokenClassification), and the suffix of its modules
+#: (configuration_…, modeling_…). The `model_type` is an attribute of the config class.
 _ARCHITECTURES = {
     "BiLstmCnn": "bilstm_cnn",
     "CrossBiLstmCnn": "bilstm_cnn",
@@ -25,7 +25,7 @@ _ARCHITECTURES = {
 
 
 class ModelOnDemand:
-    """Stands for a model class in the registries until it is used: importing PreTrainedModel takes over a second."""
+    """Imports a model class when it is first used: importing PreTrainedModel takes over a second."""
 
     def __init__(self, config_class: type[TaggerConfig], module: str, name: str) -> None:
         self.config_class = config_class

@@ -1,4 +1,4 @@
-"""Tag texts or lists of words, with the results of the stock pipeline at several times its speed."""
+"""Tag texts or lists of words, with the results of the `ner` pipeline but several times as fast."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
 from .models.word_ids import Words
 
-#: With fewer words, the model computes distinct ones in each batch, not once for all batches.
+#: From this number of words on, distinct words are computed once for all batches, else in each batch.
 FEWEST_WORDS = 256
 
-#: Distinct words that are computed at a time.
+#: Number of distinct words that are computed at a time.
 DISTINCT_AT_ONCE = 512
 
 
 class Tagger(BaseTagger):
-    """A model with its tokenizer, to tag many texts at once.
+    """A model with its tokenizer, to tag one or many texts.
 
     Args:
         model: The model.
         tokenizer: Its tokenizer.
-        device: Where to move the model.
+        device: The device to which the model is moved, if given.
         min_score: Entities with a lower score are left out: one number from 0 to 1, or numbers by label, such as
-            `{"PER": 0.9}`. By default `min_score` of the model's config, if there is one, or else 0, which keeps all.
+            `{"PER": 0.9}`. The default is `min_score` in the model's config, or 0, which keeps all.
 
     Attributes:
-        min_score: The argument, or its default; the methods that find entities take another one.
+        min_score: The argument, or its default; the methods that return entities can override it.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Tagger(BaseTagger):
             source: The folder, or the repository as owner/name; by default the English model of the package.
             device: A device such as "cpu" or "cuda:0".
             min_score: See `Tagger`.
-            options: Those of transformers' `from_pretrained`. Code in the folder runs only with
+            options: Options of transformers' `from_pretrained`. Code in the folder runs only with
                 `trust_remote_code=True`.
 
         Raises:
@@ -93,20 +93,20 @@ class Tagger(BaseTagger):
         probabilities = np.zeros((len(words.place), 2) if of_spans else len(words.place), dtype=np.float32)
 
         def label(inputs: dict[str, Any], mask: Tensor, place: Tensor) -> None:
-            found = self.score(**inputs, attention_mask=mask.to(self.model.device), of_spans=of_spans)
-            labels[place], probabilities[place] = (values.cpu()[mask] for values in found)
+            results = self.score(**inputs, attention_mask=mask.to(self.model.device), of_spans=of_spans)
+            labels[place], probabilities[place] = (values.cpu()[mask] for values in results)
 
         threads = torch.get_num_threads() if self.model.device.type == "cpu" and len(words.counts) > batch_size else 1
         _in_threads(label, self.batches(words, batch_size, self._word_states(words, threads)), threads)
         return labels, probabilities
 
     def _word_states(self, words: Words, threads: int) -> Tensor | None:
-        """The results of `word_states` for the distinct words; None where computing them by batch is faster."""
+        """The model's `word_states` of the distinct words; None if computing them in each batch is faster."""
         model = self.model
         if len(words.place) < FEWEST_WORDS or model.device.type != "cpu" or model.features.context is not None:
             return None
         inputs = self._inputs(words)
-        parts = (inputs["char_ids"] != 0).sum(1).argsort().split(DISTINCT_AT_ONCE)  # like lengths together
+        parts = (inputs["char_ids"] != 0).sum(1).argsort().split(DISTINCT_AT_ONCE)  # words of similar length together
         states: list[Any] = [None] * len(parts)
 
         def compute_part(number: int, part: Tensor) -> None:
@@ -137,21 +137,21 @@ class Tagger(BaseTagger):
         """Yield words in batches of sentences of similar length, right-padded.
 
         Args:
-            words: The words of sentences, by `tokenizer.words_of`.
+            words: The words of sentences, from `tokenizer.words_of`.
             batch_size: Sentences per batch; fewer if they are long.
-            word_states: Those of the distinct words, for inputs that refer to them.
+            word_states: The `word_states` of the distinct words, to which the inputs then refer.
 
         Yields:
-            The inputs of the model, on its device; on the CPU, their mask (B, T), and the places of its words among
-            all words.
+            The inputs of the model, on its device; on the CPU, the mask (B, T), and the indices of the batch's words
+            among all words.
         """
         inputs = self._inputs(words)
         distinct = torch.from_numpy(words.place)
         if len(words.counts) == 1 and len(distinct) and word_states is None:
             # One sentence, as in interactive use, needs neither order nor padding.
             place = torch.arange(len(distinct))
-            whole = {name: values[distinct].unsqueeze(0).to(self.model.device) for name, values in inputs.items()}
-            yield whole, torch.ones(1, len(distinct), dtype=torch.bool), place
+            sentence = {name: values[distinct].unsqueeze(0).to(self.model.device) for name, values in inputs.items()}
+            yield sentence, torch.ones(1, len(distinct), dtype=torch.bool), place
             return
         for arrays in batches_of(words.counts, batch_size):
             mask, place = map(torch.from_numpy, arrays)
@@ -164,7 +164,7 @@ class Tagger(BaseTagger):
 
 @torch.inference_mode()
 def _in_threads(call: Callable[..., None], batches: Iterable[tuple[Any, ...]], threads: int) -> None:
-    """Call a function with each batch; several threads with one thread of PyTorch each are faster than the reverse."""
+    """Call a function with each batch in several threads, each with one PyTorch thread: faster than the reverse."""
     if threads == 1:
         for batch in batches:
             call(*batch)
@@ -182,7 +182,7 @@ def _in_threads(call: Callable[..., None], batches: Iterable[tuple[Any, ...]], t
 
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         futures = [pool.submit(work) for _ in range(threads)]
-    # What a thread sets is also the default of those that start later.
+    # `set_num_threads` in a thread also sets the default of threads that start later.
     torch.set_num_threads(threads)
     for future in futures:
         future.result()

@@ -1,4 +1,4 @@
-"""Tag a file, a folder, standard input or a dataset on the Hub as a stream, in memory that does not grow with it."""
+"""Tag a file, a folder, standard input or a dataset on the Hub as a stream, in constant memory."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _log = logging.getLogger(__name__)
 STDIN = "-"
 AUTO = "auto"
 OUTPUTS = ("jsonl", "conll", "csv", "colour")
-_ROWS = "rows"  # CSV made from CSV
+_ROWS = "rows"  # CSV output for CSV input
 INPUTS = ("text", "conll", "jsonl", "csv", "parquet")
-#: The format of files with a suffix; plain text with an object or -DOCSTART- in its first line is JSON or columns.
+#: The format of a file by its suffix. Plain text that begins with an object or -DOCSTART- is read as JSON or columns.
 KINDS = {
     **dict.fromkeys(("", ".txt"), "text"),
     **dict.fromkeys((".jsonl", ".json", ".ndjson"), "jsonl"),
@@ -49,7 +49,7 @@ _BLANKS = re.compile(r"[ \t]+")
 _WORD = re.compile(r"[^\t\r\n]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCUMENT_START = "-DOCSTART-"
-_SCORE_DIGITS = 6  # the digits after these may depend on the number of threads
+_SCORE_DIGITS = 6  # further digits may depend on the number of threads
 
 
 @dataclass
@@ -60,18 +60,18 @@ class TaggingOptions:
         None, "The model: a folder, or a repository on the Hub; by default the English model of the package."
     )
     output: str | None = option(
-        None, "The file to write, or the folder for the outputs of a folder; by default standard output."
+        None, "The file to write, or the folder if the input is a folder; by default standard output."
     )
     format: str = option(
         AUTO,
-        "The format to write: jsonl (the record and its entities in one object), conll (a line for each word and its "
-        "tag), csv (a line for each entity; from CSV, its rows with a column of entities) or colour (the text with its "
-        "entities, for a terminal); by default by the suffix of the output, or else conll for columns, colour in a "
-        "terminal, and jsonl.",
+        "The format to write: jsonl (an object with the record and its entities), conll (a line per word with its "
+        "tag), csv (a line per entity; for CSV, its rows with a column of entities) or colour (the text with coloured "
+        "entities, for a terminal); by default by the suffix of the output, else conll for columns, colour in a "
+        "terminal, and jsonl otherwise.",
         choices=(AUTO, *OUTPUTS),
     )
     input_format: str = option(AUTO, f"The format to read: {', '.join(INPUTS)}.", choices=(AUTO, *INPUTS))
-    field: str | None = option(None, "The field of the texts or words, or the number of the column of the words.")
+    field: str | None = option(None, "The field of the texts or words, or the number of the words' column.")
     split: str | None = option(None, "The split of a dataset on the Hub.")
     skip_bad_lines: bool = option(False, "Write bad records without entities, and count them.")
     overwrite: bool = option(False, "Replace outputs that exist.")
@@ -82,20 +82,20 @@ class TaggingOptions:
         aliases=("--threshold",),
     )
     redact: bool = option(
-        False, "Write texts with their entities replaced: a text a line, or in JSON Lines with what was replaced."
+        False, "Replace entities in the texts: writes one text per line, or JSON Lines with the replaced entities."
     )
     template: str = option(
         "[{label}]",
-        "What redact puts in place of an entity: {label} is its label, {number} counts the different entities of a "
+        "The replacement for redact: {label} is the label of the entity, {number} counts the different entities of a "
         "label in a text.",
     )
-    batch_size: int = option(64, "Texts in a batch.", bounds=(1, math.inf))
+    batch_size: int = option(64, "Texts per batch.", bounds=(1, math.inf))
     device: str | None = option(None, "The device of the model; by default a GPU if there is one.")
 
     def __post_init__(self) -> None:
         check_values(self)
         if self.redact and self.format not in (AUTO, "jsonl"):
-            raise ValueError(f"redact writes texts or jsonl; leave format={self.format} out.")
+            raise ValueError(f"redact writes texts or jsonl; leave out format={self.format}.")
 
     def least_score(self) -> NumberByLabel | None:
         """Return `min_score` as a number, or numbers by label."""
@@ -133,7 +133,7 @@ class Record(NamedTuple):
     fault: str = ""
 
 
-#: In place of the annotation of a bad record.
+#: The annotation of a bad record.
 _NOTHING = Annotation(np.zeros((0, 2)), np.zeros(0), Entities())
 
 
@@ -141,15 +141,15 @@ _NOTHING = Annotation(np.zeros((0, 2)), np.zeros(0), Entities())
 
 
 def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None = None) -> Tally:
-    """Tag a source record by record, in its order.
+    """Tag a source record by record, and write the results in the same order.
 
     An output is called ``NAME.partial`` until it is complete. A folder of inputs becomes a folder of outputs; a second
-    run writes those that are missing.
+    run writes the missing ones.
 
     Args:
-        source: A file, a folder, a text that holds a blank, ``-`` for standard input, or ``owner/name`` of the Hub.
+        source: A file, a folder, a text that contains a blank, ``-`` for standard input, or ``owner/name`` on the Hub.
         options: The options.
-        tagger: A tagger in place of that of the options.
+        tagger: A tagger to use in place of `options.model`.
 
     Raises:
         DataError: If the input or the output is invalid, or for the first bad record unless such records are skipped.
@@ -169,7 +169,7 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
     for name, target in pairs:
         kind, records = _records(name, options)
         format = _format_of(target, kind, options)
-        # A bar on the terminal would run through texts that are shown there.
+        # A progress bar would disturb texts that are shown on the terminal.
         hidden = True if format in ("colour", "txt") else None
         shown = tqdm(records, desc=name, unit=" records", disable=hidden, mininterval=0.5)
         outputs = _outputs(iter(shown), _ROWS if format == kind == "csv" else format, tagger, options, tally)
@@ -192,7 +192,7 @@ def _loaded(options: TaggingOptions) -> BaseTagger:
 
 
 def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a folder whose output is missing, with their outputs."""
+    """Yield the files of a folder whose outputs are missing, with these outputs."""
     if output is None or output.is_file() or output.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"{folder}: is a folder; name another folder as output, outside of it.")
     inputs: dict[Path, Path] = {}
@@ -208,19 +208,19 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
         bare = output / (name.with_suffix("") if name.suffix.lower() == ".gz" else name)
         target = bare.with_suffix(f".{_format_of(None, kind, options)}")
         if target in inputs:
-            raise DataError(f"{folder}: {inputs[target]} and {name} would both become {target}; rename one of them.")
+            raise DataError(f"{folder}: {inputs[target]} and {name} have the same output {target}; rename one of them.")
         inputs[target] = name
         if options.overwrite or not target.exists():
             yield str(path), target
     if ignored:
         _log.warning(
-            "%s: %d files are ignored for their suffix, such as %s; name input_format to read all files.",
+            "%s: %d files are ignored because of their suffix, such as %s; pass input_format to read all files.",
             *(folder, len(ignored), ignored[0]),
         )
 
 
 def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
-    """Return the format to write: by the option, or the suffix of the output, or the format of the input."""
+    """Return the format to write: of the option, else of the output's suffix, else for the format of the input."""
     target = KINDS.get(_suffix_of(output)) if output else None
     if options.redact:
         return "jsonl" if "jsonl" in (options.format, target) else "txt"
@@ -252,7 +252,7 @@ def _write_file(output: Path, contents: Iterator[bytes]) -> None:
 def _outputs(
     records: Iterator[Record], format: str, tagger: BaseTagger, options: TaggingOptions, tally: Tally
 ) -> Iterator[bytes]:
-    """Tag the records, and yield what is written for them."""
+    """Tag the records, and yield the output."""
     count = 0
     if format == "csv":
         yield b"record,label,text,start,end,score\n"
@@ -272,7 +272,7 @@ def _outputs(
                 written.append(_redacted(record, annotation, format, options.template))
             else:
                 written.append(_WRITERS[format](record, annotation, count, tagger.labels))
-        # Bytes that are not UTF-8 stay in rows; JSON writes lone surrogates so.
+        # In rows, bytes that are not UTF-8 are written as they were read; JSON has escapes for lone surrogates.
         yield "".join(written).encode("utf-8", "surrogateescape" if format == _ROWS else "backslashreplace")
         tally.records += len(block)
 
@@ -281,14 +281,14 @@ def _outputs(
 
 
 def _is_text(source: str) -> bool:
-    """Return whether a source is itself the text: it holds a blank, and is not the name of a file or folder."""
+    """Return True if a source is a text: it contains a blank and is not the name of a file or folder."""
     return bool(re.search(r"\s", source)) and not os.path.exists(os.path.expanduser(source))
 
 
 def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
     """Return the records of a split of a dataset on the Hub."""
     if not _HUB_NAME.fullmatch(source):
-        raise DataError(f"{source}: there is no such file; a text on the command line holds a blank.")
+        raise DataError(f"{source}: there is no such file; a text on the command line must contain a blank.")
     from .corpora.load import load_hub_dataset  # imports datasets
 
     splits = load_hub_dataset(source, streaming=True)
@@ -347,19 +347,19 @@ def _record(fields: dict[str, Any], field: str | None, place: str) -> Record:
     inner = fields.get("data")  # of a task of Label Studio
     for values in (fields, inner if isinstance(inner, dict) else {}):
         for item in map(values.get, (field,) if field else FIELDS):
-            # Annotation tools write words as objects, with the text in another field.
+            # In exports of annotation tools, words may be objects, and the text is in another field.
             if isinstance(item, str) or (isinstance(item, list) and all(isinstance(word, str) for word in item)):
                 if _SURROGATE.search("".join(item)):
                     return Record(fields, None, f"{place}: a character is not valid UTF-8; save it as UTF-8.")
                 if isinstance(item, list) and not all(map(_WORD.fullmatch, item)):
-                    return Record(fields, None, f"{place}: a word is empty, or holds a TAB or a line break.")
+                    return Record(fields, None, f"{place}: a word is empty, or contains a TAB or a line break.")
                 return Record(fields, item)
-    there, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join(FIELDS)
-    return Record(fields, None, f"{place}: no text or list of words in {names}; name one of {there} as field.")
+    present, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join(FIELDS)
+    return Record(fields, None, f"{place}: no text or list of words in {names}; name one of {present} as field.")
 
 
 def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field: str | None) -> Iterator[Record]:
-    """Yield the records of JSON: an object a line, or an array of objects, which is read as a whole."""
+    """Yield the records of JSON: one object per line, or an array of objects, which is read as a whole."""
     if is_array:
         try:
             values = json.loads("".join(line for _, line in lines))
@@ -372,14 +372,14 @@ def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field:
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                yield Record({}, None, f"{place}: is not JSON ({first_line(error)}); write one object a line.")
+                yield Record({}, None, f"{place}: is not JSON ({first_line(error)}); write one object per line.")
                 continue
-            no_object = Record({}, None, f"{place}: holds a {type(value).__name__}; write objects.")
+            no_object = Record({}, None, f"{place}: is a {type(value).__name__}; write objects.")
             yield _record(value, field, place) if isinstance(value, dict) else no_object
 
 
 def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: str | None) -> Iterator[Record]:
-    csv.field_size_limit(1 << 30)  # of a text; the default is 128 kB
+    csv.field_size_limit(1 << 30)  # the default of 128 kB is too small for texts
     reader = csv.DictReader((line for _, line in lines), delimiter=max(",;\t", key=header.count))
     for row in reader:
         place, more = f"{name}:{reader.line_num}", row.pop(None, None)
@@ -388,7 +388,7 @@ def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: s
 
 
 def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
-    """Yield the sentences of columns, which empty lines end."""
+    """Yield the sentences of columns, which are separated by empty lines."""
     column = None if field is None else int(field)
     columns, by_tab, is_numbered = 0, False, False
     rows: list[tuple[int, list[str]]] = []  # the line and the columns of each word
@@ -405,7 +405,7 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
                 rows.append((number, values))
                 columns = columns or len(values)
         elif rows:
-            if column is None:  # the words of CoNLL-U and others are numbered
+            if column is None:  # in CoNLL-U and other formats, the first column numbers the words
                 numbers = [values[0] for _, values in rows if values[0].isdecimal()]
                 is_numbered = columns > 2 and rows[0][1][0][0] == "1" and numbers[:2] == ["1", "2"][: len(numbers)]
                 column = int(is_numbered)
@@ -415,7 +415,7 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
                     yield Record({}, None, f"{name}:{number}: {fault}")
                     break
             else:
-                # CoNLL-U has ranges of words (1-2) and words that are not written (1.1) in lines of their own.
+                # CoNLL-U has separate lines for ranges of words (1-2) and for words that are not in the text (1.1).
                 words = [values[column] for _, values in rows if not is_numbered or values[0].isdecimal()]
                 yield _record({"words": words}, None, f"{name}, the sentence at line {rows[0][0]}")
             rows = []
@@ -425,7 +425,7 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
 
 
 def _entities(record: Record, entities: Sequence[Entity]) -> list[dict[str, Any]]:
-    """Return entities of a record for JSON."""
+    """Return the entities of a record for JSON."""
     of_words = ("word_start", "word_end") if isinstance(record.item, list) else ()
     return [
         {name: entity[name] for name in ("label", "start", "end", "text", *of_words)}
@@ -435,7 +435,7 @@ def _entities(record: Record, entities: Sequence[Entity]) -> list[dict[str, Any]
 
 
 def _as_field(record: Record, annotation: Annotation) -> tuple[str, list[dict[str, Any]]]:
-    """Return the name of a further field of a record, and the entities for it."""
+    """Return the name of the new field of a record, and its entities."""
     name = "predicted_entities" if "entities" in record.fields else "entities"
     return name, _entities(record, annotation.entities)
 
@@ -456,7 +456,7 @@ def _csv_lines(record: Record, annotation: Annotation, number: int, labels: Sequ
 
 
 def _row(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
-    """Return the row of a record with its entities as JSON in one more column, after the header if it is the first."""
+    """Return the row of a record with its entities as JSON in a new column; the first record has the header, too."""
     name, entities = _as_field(record, annotation)
     row = {**record.fields, name: json.dumps(entities, ensure_ascii=False)}
     return _as_csv([*([row] if number == 1 else []), row.values()])
@@ -482,7 +482,7 @@ def _in_colour(record: Record, annotation: Annotation, number: int, labels: Sequ
 
 
 def _redacted(record: Record, annotation: Annotation, format: str, template: str) -> str:
-    """Return the redacted text of a record as a line, or as an object with what was replaced."""
+    """Return the redacted text of a record as a line, or as an object with the replaced entities."""
     redacted = annotation.entities.redact(template)
     if format != "jsonl":
         return f"{redacted.text}\n"

@@ -1,7 +1,8 @@
-"""Score taggers of English persons, organisations and locations beside each other: corpora, changed case, speed, size.
+"""Compare taggers of English persons, organisations and locations: F1 on corpora, also in changed case, speed and size.
 
-Words are given. Systems are folders of hf_xorner models, or spacy:NAME for a pipeline of spaCy. Types that a system or
-a corpus has besides are no entities here; WNUT 2017's corporations and groups are organisations. Strict F1 in percent.
+The words are those of the corpora. Systems are folders of hf_xorner models, or spacy:NAME for a pipeline of spaCy.
+Other types of a system or a corpus do not count; WNUT 2017's corporations and groups are organisations. F1 is strict,
+in percent.
 
     python scripts/compare_english.py model_cards/english-ner-small spacy:en_core_web_sm --data_dir corpora/
 """

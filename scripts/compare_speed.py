@@ -1,6 +1,7 @@
 """Compare the speed of exported taggers, and of pipelines of spaCy, from texts to entities.
 
-Systems take turns. The time of one text a call is the median; of all texts at once, the best of the rounds counts.
+Rounds alternate between the systems. The time of calls with one text is the median; that
+of all texts at once is the best round.
 
     hf-xorner export model_cards/english-ner-small --output onnx
     python scripts/compare_speed.py onnx spacy:en_core_web_sm --data_dir corpora/

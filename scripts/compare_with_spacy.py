@@ -1,7 +1,8 @@
 """Compare default training with that of spaCy's NER, by F1 and CPU time, on subsets of a corpus.
 
 Both start from random vectors and read the same files. The CPU time is user plus system time of the whole training
-command (`hf-xorner train`, `spacy train`). F1 is strict, in percent, on the corpus' whole test split with given words.
+command (`hf-xorner train`, `spacy train`). F1 is strict, in percent, on the whole test split, with
+the words of the corpus.
 
     python scripts/compare_with_spacy.py corpora/conll2003 --sizes 500 2000 14000 --seeds 1 2 3
     python scripts/compare_with_spacy.py corpora/wikiann-en --strip ^en: --sizes 500 2000 14000 --seeds 1 2 3

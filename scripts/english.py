@@ -1,7 +1,7 @@
 r"""Train an English tagger of model_cards/ from raw corpora: one command, several seeds.
 
-The steps are commands, printed as they run: the pooled corpus (ner-open), vectors of word pieces, with `--context` a
-teacher over an encoder's states, and for each seed a student that learns from it, beside one that does not. With
+The steps are commands, which are printed: pool the corpora (ner-open), distil vectors of word pieces, train a teacher
+with an encoder's states (`--context`), and for each seed train a student with and without the teacher. With
 `--further`, one of the students is then trained on all corpora, once for each seed. Finished steps are not repeated.
 
     python scripts/english.py ner-small --vectors glove.6B.100d.txt --pieces sentence-transformers/all-MiniLM-L6-v2 \

@@ -1,4 +1,4 @@
-"""Count the entities that taggers find in text without any name: a table of them per 1,000 words, by genre.
+"""Count the entities that taggers find in text without names: a table per 1,000 words, by genre.
 
 Systems are folders of hf_xorner models, or spacy:NAME for a pipeline of spaCy. Only persons, organisations and
 locations count, since other types differ between the systems; each system splits the text into words by itself.

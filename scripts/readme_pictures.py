@@ -1,4 +1,4 @@
-"""Write the pictures of the README from measured figures and from what the model in the repository finds.
+"""Write the pictures of the README, from measured figures and from the entities of the English model.
 
 `model_cards/english-comparison.json` has the figures; `scripts/compare_english.py` writes it.
 

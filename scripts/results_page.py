@@ -1,4 +1,4 @@
-"""Write the tables of docs/results.md and README.md again from model_cards/results.json; `--check` only compares."""
+"""Generate the tables of docs/results.md and README.md from model_cards/results.json; `--check` only compares."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ROOT = Path(__file__).resolve().parents[1]
 #: The results in README.md.
 HEADLINES = {
     "li2020/table1/cross": "Cross-BiLSTM-CNN",
-    "wnut17/contextual": "Cross-BiLSTM-CNN over an encoder's states",
+    "wnut17/contextual": "Cross-BiLSTM-CNN with an encoder's states",
     "ma2016/table3/blstm-cnns-crf": "BLSTM-CNNs-CRF",
     "chen2019/table2/grn": "GRN",
-    "chen2019/table2/grn-context": "GRN over an encoder's states",
+    "chen2019/table2/grn-context": "GRN with an encoder's states",
 }
 
 

@@ -293,7 +293,7 @@ def test_a_folder_becomes_a_folder_of_outputs(tag, tmp_path, caplog):
     for output in ([], ["--output", "in/out"], ["--output", "in/c.conll"]):
         assert "name another folder" in fault(tag("in", *output))
     (folder / "b.jsonl").write_text('{"text": ""}\n')
-    assert "would both become" in fault(tag("in", "--output", "out2"))
+    assert "have the same output" in fault(tag("in", "--output", "out2"))
 
 
 def test_an_output_that_exists_is_kept_without_overwrite(tag, tmp_path):

@@ -1,8 +1,9 @@
 """Compares two taggers on the same test split, with a paired significance test.
 
-The Baseline-BiLSTM-CNN and the Cross-BiLSTM-CNN learn the built-in XOR corpus, whose entities depend on both neighbours
-of a word at once. The test swaps the outputs of the two in random sentences: p is the share of such mixtures that
-differ at least as much as the two do. `python compare_taggers.py [FOLDER]`; the runs are written below the folder.
+Baseline-BiLSTM-CNN and Cross-BiLSTM-CNN are trained on the built-in XOR corpus, whose entities depend on both
+neighbours of a word at once. The test swaps the outputs of the two in random sentences: p is the share of such
+mixtures that differ at least as much as the two do. `python compare_taggers.py [FOLDER]`; the runs are
+written below the folder.
 """
 
 import sys

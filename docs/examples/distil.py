@@ -1,7 +1,7 @@
-"""Distils a tagger: a teacher, a student, and the student without a teacher beside it.
+"""Distils a tagger: a teacher, a student, and the same student without a teacher.
 
-The teacher learns the built-in XOR corpus. The student, a fifth of its size, has the labels of 400 sentences only; it
-also learns what the teacher finds in the other training sentences, which it gets as plain text. The student without a
+The teacher is trained on the built-in XOR corpus. The student has a fifth of its size and the labels of only 400
+sentences; the teacher labels the other training sentences for it, which it gets as plain text. The student without a
 teacher has the same 400 sentences and as many updates. `python distil.py [FOLDER]`.
 """
 

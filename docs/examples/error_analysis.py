@@ -1,8 +1,8 @@
 """Shows which errors a tagger makes, and draws them.
 
-A Baseline-BiLSTM-CNN learns the built-in XOR corpus, which it cannot learn completely. The script prints what became of
-the gold entities of each type, the entities that were predicted where there are none, and a few sentences with errors,
-and draws two pictures: confusion of types, reliability of the confidences.
+A Baseline-BiLSTM-CNN is trained on the built-in XOR corpus, which it cannot learn completely. The script prints the
+outcome of the gold entities of each type, the spurious entities, and a few sentences with errors. It draws two plots:
+the confusion of types and the reliability of the confidence.
 `python error_analysis.py [FOLDER]`; needs `pip install "hf_xorner[plots]"`.
 """
 

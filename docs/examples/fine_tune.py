@@ -1,9 +1,9 @@
 """Fine-tunes a published model on new types.
 
-The model of this repository knows PER, ORG, LOC and MISC. It learns the types of the built-in XOR corpus (PER, WORK,
-LINK) from 200 sentences; beside it, the same architecture learns them from random weights in as many epochs. Types of
-the same name keep their weights; new ones start afresh. `python fine_tune.py MODEL [FOLDER]`; MODEL is a folder
-or a repository on the Hub, such as `model_cards/english-ner-small`.
+The model of this repository has the types PER, ORG, LOC and MISC. It is trained on the types of the built-in XOR corpus
+(PER, WORK, LINK) with 200 sentences, and compared with the same architecture from random weights after as many epochs.
+Types of the same name keep their weights; new ones get new weights. `python fine_tune.py MODEL [FOLDER]`; MODEL is a
+folder or a repository on the Hub, such as `model_cards/english-ner-small`.
 """
 
 import sys

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from ..errors import UsageError
 from .help import COMMANDS, check_options, help_of, overview
 
-#: The extras with which packages are installed that are not always needed.
+#: The extras of this package that install optional packages.
 EXTRAS = {"matplotlib": "plots", "onnx": "onnx", "onnxruntime": "onnx", "onnxscript": "onnx", "spacy": "spacy"}
 
 
@@ -22,7 +22,7 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         command: The subcommand; by default the first word of the command line.
         words: Its options; by default the rest of the command line.
     """
-    # Otherwise, files that are opened later would take the numbers of streams that are closed, and messages go to them.
+    # Otherwise, a file that is opened later takes the number of a closed stream, and messages are written into it.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
@@ -54,7 +54,7 @@ def _run(command: str, words: list[str]) -> None:
         print(text)
         return
     words = check_options(command, words)
-    # A word or a label that the terminal cannot encode must not end a run.
+    # Otherwise, a character that the terminal cannot encode would end the run.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     if not sys.stderr.isatty():
         _hide_bars()
@@ -62,14 +62,14 @@ def _run(command: str, words: list[str]) -> None:
 
 
 def _hide_bars() -> None:
-    """Disable progress bars, which are for terminals; libraries read the variables when they are imported."""
+    """Disable progress bars outside of terminals; libraries read these variables when they are imported."""
     os.environ |= {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     if "transformers" in sys.modules:
         import_module("transformers.utils.logging").disable_progress_bar()
 
 
 def _discard(stream: Any) -> None:
-    """Discard what a stream still holds; otherwise Python reports at exit that it cannot be written."""
+    """Discard the buffer of a stream; otherwise Python reports at exit that it cannot be written."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -1,4 +1,4 @@
-"""`hf-xorner analyze`: the papers' proofs and analyses, each with its picture and its figures as JSON."""
+"""`hf-xorner analyze`: run proofs and analyses of the papers, and write pictures and figures as JSON."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ EXAMPLES = (
     "hf-xorner analyze ablate my_att_tagger --dataset wnut17 --data_dir corpora --output ablation",
     "hf-xorner analyze word-pairs my_grn_tagger --text 'Ann saw Bob in Paris.' --output relations",
 )
-DESCRIPTION = "Run an analysis of the papers."
+DESCRIPTION = "Run a proof or an analysis of the papers."
 
 
 @dataclass(kw_only=True)
 class _AnalysisOptions:
     """The option of all analyses."""
 
-    output: str | None = option(None, "A folder for the figures as JSON, and the pictures.")
+    output: str | None = option(None, "The folder for pictures and figures as JSON.")
 
 
 @dataclass(kw_only=True)
 class ProofOptions(_AnalysisOptions):
     """The options of `xor-proof`."""
 
-    pattern: list[str] = option([], "Chunk tags of an entity, three of them; by default B I E and O S O.")
-    demonstrate: bool = option(False, "Also train models on the phrases; takes a minute.")
+    pattern: list[str] = option([], "The three chunk tags of an entity; by default both B I E and O S O.")
+    demonstrate: bool = option(False, "Also train models on the phrases, which takes a minute.")
     seed: int = option(0, "The seed of the models.")
 
 
@@ -50,7 +50,7 @@ class AblationOptions(_AnalysisOptions):
     model: str = option(help="The folder of a model, or owner/name on the Hub.", positional=True)
     dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.")
-    split: str = option("validation", "The split that is labelled.")
+    split: str = option("validation", "The split to label.")
 
 
 @dataclass(kw_only=True)
@@ -58,19 +58,19 @@ class PairOptions:
     """The options of `word-pairs`."""
 
     model: str = option(help="The folder of a model, or owner/name on the Hub.", positional=True)
-    output: str = option(help="A folder for the figures as JSON, and the maps.")
-    text: list[str] = option(list(FIGURE_1), "Sentences; by default those of Figure 1.")
+    output: str = option(help="The folder for the maps and figures as JSON.")
+    text: list[str] = option(list(FIGURE_1), "Sentences; by default those of li2020's Figure 1.")
 
 
 def write_figures(name: str, figures: Any, output: str | None) -> None:
-    """Write the figures of an analysis into the folder of outputs, if there is one."""
+    """Write the figures of an analysis into the output folder, if there is one."""
     if output:
         text = json.dumps(figures, indent=2, ensure_ascii=False) + "\n"
         print(f"written: {write_whole(Path(output) / f'{name}.json', text)}")
 
 
 def prove(options: ProofOptions) -> None:
-    """Prove which of four phrases a tagger can tell apart (li2020, section 3)."""
+    """Prove whether a Baseline-BiLSTM can label the four XOR phrases (li2020, section 3)."""
     if len(options.pattern) not in (0, 3):
         raise ValueError(f"pattern={' '.join(options.pattern)} must be three chunk tags, such as B I E.")
     patterns = [tuple(options.pattern)] if options.pattern else [tuple(pattern.split()) for pattern in PATTERNS]
@@ -79,8 +79,8 @@ def prove(options: ProofOptions) -> None:
         for decoder in DECODERS:
             system = inequalities(pattern, decoder)
             proof = decide(system)
-            found = f"{len(system)} inequalities have a solution" if proof.feasible else "no tagger can be right"
-            print(f"{' '.join(pattern)} against O O O, {decoder}: {found}")
+            outcome = f"{len(system)} inequalities have a solution" if proof.feasible else "no tagger can be right"
+            print(f"{' '.join(pattern)} against O O O, {decoder}: {outcome}")
             for inequality, number in proof.multipliers:
                 print(f"  {number} x [{inequality}]")
             if not proof.feasible:
@@ -94,13 +94,13 @@ def prove(options: ProofOptions) -> None:
 
 
 def demonstration(options: ProofOptions) -> list[dict[str, Any]]:
-    """Train the models; print how many of the four phrases each one learns, with what was expected and why."""
+    """Train the models; print how many of the four phrases each one learns, the expectation and the reason."""
     outcomes: list[Outcome] = []
     for outcome in demonstrate(options.seed):
         outcomes.append(outcome)
         name, why = outcome.contender.name, outcome.contender.why
-        judged = "as expected" if outcome.as_expected else f"NOT as expected, {outcome.expected}"
-        print(f"{name:<20}{outcome.pattern}  {outcome.right} of 4, {judged}: {why}", flush=True)
+        verdict = "as expected" if outcome.as_expected else f"NOT as expected, {outcome.expected}"
+        print(f"{name:<20}{outcome.pattern}  {outcome.right} of 4, {verdict}: {why}", flush=True)
     if options.output:
         print(f"written: {draw_demonstration(outcomes, Path(options.output) / 'xor-models.png')}")
     return [
@@ -109,7 +109,7 @@ def demonstration(options: ProofOptions) -> list[dict[str, Any]]:
             "pattern": outcome.pattern,
             "right": outcome.right,
             "expected": outcome.expected,
-            "probabilities": [round(each, 4) for each in outcome.probabilities],
+            "probabilities": [round(probability, 4) for probability in outcome.probabilities],
         }
         for outcome in outcomes
     ]

@@ -1,4 +1,4 @@
-"""`hf-xorner benchmark`: words per second of tagging and training, of models and of spaCy's NER."""
+"""`hf-xorner benchmark`: measure words per second of training and tagging, also of spaCy's NER."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from ..training import TaggerTrainer, TaggingCollator, prepare
 from ..training.arguments import arguments_of
 from ..training.recipes import recipe_names
 
-#: A CRF whose transitions are numbers, as in other libraries.
+#: A CRF with constant transitions, as in other libraries.
 CHEN2019 = {"conditioned_transitions": False}
-#: The architecture and the fields of each model that can be measured.
+#: The architecture and the config's fields of each model that can be measured.
 CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS} | {
     "cnn-lstm-crf/small": ("cnn-lstm-crf", {**CHEN2019, "char_dim": 50, "char_filters": 50, "hidden_size": 100}),
     "cnn-lstm-crf/chen2019": ("cnn-lstm-crf", CHEN2019),
 }
-#: Sentences that are tagged one by one.
+#: Number of sentences that are tagged one by one.
 SINGLE = 300
-#: Updates of a model, and of spaCy's, before they are timed, after which they find entities; spaCy's batches.
+#: Updates of each model before it is timed, enough to find entities; and spaCy's batch size.
 UPDATES, BATCH = 100, 32
 
 EXAMPLES = (
@@ -50,10 +50,10 @@ EXAMPLES = (
     "hf-xorner benchmark bilstm-cnn li2020/table1/cross --train --sentences 640",
 )
 DESCRIPTION = (
-    "Measure words per second of training steps and of tagging the test split, the median time of a sentence that is "
-    "tagged alone, and the peak memory of a new process that trains and tags. Machines are noisy: compare figures of "
-    "one run. The rounds of all models alternate, and the best one counts. Models are trained for "
-    f"{UPDATES} updates before; trained vectors of the same size replace the pretrained ones of a recipe."
+    "Measure words per second of training steps and of tagging the test split, the median time for a single sentence, "
+    "and the peak memory of a new process that trains and tags. Only compare figures of one run, since machines are "
+    "noisy. The rounds of all models alternate, and the best round counts. Models are first trained for "
+    f"{UPDATES} updates; trained vectors of the same size replace the pretrained ones of a recipe."
 )
 
 #: The words of each sentence, and their tags in IOB2.
@@ -74,11 +74,11 @@ class Options:
         positional=True,
     )
     train: bool = option(False, "Also time an epoch of the Trainer.")
-    against: str | None = option(None, "spacy: also measure spaCy's NER.", choices=("spacy",))
+    against: str | None = option(None, '"spacy": also measure spaCy\'s NER.', choices=("spacy",))
     onnx: bool = option(False, "Also measure the ONNX export of each model.")
-    dataset: str = option("xor", "The corpus whose training split and test split are used.")
+    dataset: str = option("xor", "The corpus; its training split and test split are used.")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.")
-    context: str | None = option(None, "Another encoder for recipes that read one: a folder or owner/name.")
+    context: str | None = option(None, "Another encoder for recipes with an encoder: a folder or owner/name.")
     sentences: int = option(1280, "Number of sentences of each split.", bounds=(1, math.inf))
     rounds: int = option(5, "Number of rounds.", bounds=(1, math.inf))
     device: str = option("cpu", "The device: cpu or cuda.")
@@ -94,7 +94,7 @@ def run(words: Iterable[str]) -> None:
             f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)} and the package's recipes."
         )
     for package in (options.against, "onnx" if options.onnx else None):
-        if package:  # a missing one is an error before anything is trained
+        if package:  # if it is missing, the error comes before the training
             import_module(package)
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(names, options, folder)
@@ -146,17 +146,17 @@ def measure(names: list[str], options: Options, folder: str) -> Rows:
 
 
 def best_seconds(calls: Calls, options: Options) -> dict[tuple[str, str], float]:
-    """The best time of every call; rounds alternate, so that a busy moment of the machine hits all alike."""
+    """The best time of every call; rounds alternate, so that other load on the machine affects all equally."""
     best: dict[tuple[str, str], float] = {}
-    # A GPU's work is timed, not its launching.
+    # Time a GPU's computation, not only the launch of its kernels.
     synchronise = torch.cuda.synchronize if options.device.startswith("cuda") else lambda: None
     for number in range(options.rounds + 1):
         for key, call in calls.items():
             synchronise()
             start = time.perf_counter()
-            own = call()
+            result = call()
             synchronise()
-            elapsed = own if isinstance(own, float) else time.perf_counter() - start
+            elapsed = result if isinstance(result, float) else time.perf_counter() - start
             if number:  # The first round warms up.
                 best[key] = min(elapsed, best.get(key, elapsed))
     return best
@@ -169,7 +169,7 @@ def new_process() -> ProcessPoolExecutor:
 
 # --- Models ----------------------------------------------------------------------------------------------------------
 
-#: Options that switch off what is not timed.
+#: Options that disable everything that is not timed.
 QUIET = {
     "eval_strategy": "no",
     "save_strategy": "no",
@@ -177,22 +177,22 @@ QUIET = {
     "num_train_epochs": 1,
     "disable_tqdm": True,
 }
-#: Options of a recipe that are taken back: what is not timed, and files that are not read.
-TAKEN_BACK = ("average_epochs", "early_stopping", "vectors", "composed", "vectors_as", "most_frequent_vectors")
+#: Options of a recipe that are reset: steps that are not timed, and files that are not read.
+RESET = ("average_epochs", "early_stopping", "vectors", "composed", "vectors_as", "most_frequent_vectors")
 
 
 def fitted(name: str, options: Options, folder: str) -> TaggerTrainer:
-    """Return the Trainer of a recipe or a model over some sentences, after a few updates; it writes into a folder."""
+    """Return the Trainer of a recipe or a model with some sentences, after `UPDATES` updates."""
     values: dict[str, Any] = {**QUIET, "dataset": options.dataset, "data_dir": options.data_dir}
     values |= {"output_dir": f"{folder}/{name}", "use_cpu": options.device == "cpu"}
     if name in CONTESTANTS:
         model_type, fields = CONTESTANTS[name]
         run, training, config_fields = arguments_of({**values, "model_type": model_type, **fields})
     else:
-        values |= dict.fromkeys(TAKEN_BACK)
+        values |= dict.fromkeys(RESET)
         values |= {"context": options.context} if options.context else {}
         run, training, config_fields = arguments_of(values, name)
-    run.explicit = None  # the defaults, whatever the size of the corpus
+    run.explicit = None  # no options by the size of the corpus
     trainer = prepare(run, training, config_fields).trainer
     count = min(options.sentences, len(trainer.train_dataset))
     trainer.train_dataset = trainer.train_dataset.select(range(count))
@@ -219,7 +219,7 @@ def update(trainer: TaggerTrainer, batches: Iterable[dict[str, torch.Tensor]]) -
 
 
 def epoch_seconds(trainer: TaggerTrainer) -> float:
-    """Train for an epoch; return the seconds that it took."""
+    """Train for an epoch; return the time in seconds."""
     with contextlib.redirect_stdout(io.StringIO()):  # the losses
         seconds = trainer.train().metrics["train_runtime"]
     trainer.model.eval()
@@ -236,7 +236,7 @@ def exported_tagger(trainer: TaggerTrainer, folder: str) -> OnnxTagger:
 
 
 def single_seconds(tagger: Callable[[list[str]], Any], sentences: list[list[str]]) -> float:
-    """Return the median of the seconds of sentences that are tagged one by one."""
+    """Return the median time in seconds for sentences that are tagged one by one."""
     seconds = []
     for words in sentences:
         start = time.perf_counter()
@@ -257,14 +257,14 @@ def peak_mb(name: str, options: Options, folder: str) -> float:
 
 # --- spaCy -----------------------------------------------------------------------------------------------------------
 
-# These functions run in a process of their own.
+# These functions run in a separate process.
 
 _pipeline: Any = None
 _examples: list[Any] = []
 
 
 def prepare_spacy(sentences: Sentences) -> None:
-    """Train spaCy's default NER for CPUs for a few updates, for the functions below."""
+    """Create spaCy's default NER for CPUs, and train it for `UPDATES` updates."""
     global _pipeline
     import spacy
     from spacy.training import Example, iob_to_biluo
@@ -288,7 +288,7 @@ def spacy_update(most: int | None = None) -> None:
 
 
 def spacy_tag_seconds(sentences: list[list[str]]) -> float:
-    """Return the seconds from words to entities, at the better of one and two processes."""
+    """Return the time in seconds from words to entities, with one or two processes, whichever is faster."""
     seconds = []
     for processes in (1, 2):
         start = time.perf_counter()
@@ -300,7 +300,7 @@ def spacy_tag_seconds(sentences: list[list[str]]) -> float:
 
 
 def spacy_single_seconds(sentences: list[list[str]]) -> float:
-    """Return the median of the seconds of sentences that are tagged one by one."""
+    """Return the median time in seconds for sentences that are tagged one by one."""
     return single_seconds(lambda words: _entities(_pipeline(_document(words))), sentences)
 
 

@@ -1,4 +1,4 @@
-"""`hf-xorner card`: write the card of a model from the facts of its run."""
+"""`hf-xorner card`: write the model card from the facts of the training run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Options:
     """The options of a card."""
 
     model: str = option(help="The folder of a trained model.", positional=True)
-    seeds_of: list[str] = option([], "The folders of runs that differ in their seed.")
-    sentences: str | None = option(None, "A file of examples to choose from, one a line.")
-    name: str | None = option(None, "What the card calls the model; by default its folder's name.")
+    seeds_of: list[str] = option([], "The folders of runs with other seeds, for mean and standard deviation.")
+    sentences: str | None = option(None, "A file of example sentences to choose from, one per line.")
+    name: str | None = option(None, "The name of the model on the card; by default the name of its folder.")
     overwrite: bool = option(False, "Replace an existing card.")
     language: str | None = option(None, "The language of the text: an ISO 639 code.")
-    license: str | None = option(None, "The model's license, as the Hub calls it, such as apache-2.0.")
+    license: str | None = option(None, "The model's license, by its id on the Hub, such as apache-2.0.")
     dataset_id: str | None = option(None, "The corpus on the Hub: owner/name.")
-    dataset_revision: str | None = option(None, "The commit of it that was read.")
+    dataset_revision: str | None = option(None, "The commit of this corpus.")
     base_model: list[str] = option(
-        [], "The encoder behind its context or its vectors, on the Hub; one that was named so is known."
+        [], "The encoder of the model's context or vectors on the Hub, unless training named it as owner/name."
     )
 
 

@@ -1,4 +1,4 @@
-"""`hf-xorner data`: count what a corpus contains, or write it in another format."""
+"""`hf-xorner data`: print the statistics of a corpus, or convert it to another format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = (
 
 
 DESCRIPTION = (
-    "Count what a corpus contains, or write it in another format. DATASET is a corpus by name (xor, wnut17, conll2003, "
+    "Print the statistics of a corpus, or convert it. DATASET is a corpus by name (xor, wnut17, conll2003, "
     "conll2002-es, conll2002-nl, ontonotes5), a file, a folder of files, or owner/name on the Hub. `data DATASET` is "
     "the same as `data stats DATASET`."
 )
@@ -32,17 +32,17 @@ DESCRIPTION = (
 
 @dataclass(kw_only=True)
 class StatsOptions(Reading):
-    """The options of counting."""
+    """The options of `stats`."""
 
     dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.", positional=True)
     data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="data")
     json: str | None = option(None, "Write the figures to this JSON file.", group="output")
 
 
-# The names of writing's options differ from those of reading, which say how the source is written.
+# The options of writing have a prefix, since the options of reading have the same names.
 @dataclass(kw_only=True)
 class ConvertOptions(Reading):
-    """The options of converting."""
+    """The options of `convert`."""
 
     dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.", positional=True)
     data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="data")
@@ -54,14 +54,14 @@ class ConvertOptions(Reading):
         "iob2", f"Scheme of the tags: {', '.join(WRITTEN_SCHEMES)}.", group="output", choices=WRITTEN_SCHEMES
     )
     as_separator: str = option(
-        "tab", f"What separates columns: {' or '.join(SEPARATORS)}.", group="output", choices=SEPARATORS
+        "tab", f"Separator of the columns: {' or '.join(SEPARATORS)}.", group="output", choices=SEPARATORS
     )
     overwrite: bool = option(False, "Replace files that exist.", group="output")
 
 
 def stats(options: StatsOptions) -> None:
-    """Count what a corpus holds."""
-    # The format of each split, which other commands do not show.
+    """Print the statistics of a corpus."""
+    # This command also logs the format of each split.
     logging.basicConfig(format="%(message)s")
     logger = logging.getLogger(assemble.__module__)
     logger.setLevel(logging.INFO)

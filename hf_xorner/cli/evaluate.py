@@ -16,18 +16,18 @@ EXAMPLES = (
     "hf-xorner evaluate --predictions any_system.tsv --compare another_system.tsv",
 )
 DESCRIPTION = (
-    "Score a model on a corpus, or a file of predictions: a token, its gold tag and its predicted tag a line, "
-    "separated by tabs, with an empty line after each sentence. A second model before the corpus is compared with the "
-    "first."
+    "Score a model on a corpus, or a file of predictions with a token, its gold tag and its predicted tag per line, "
+    "separated by TABs, and an empty line after each sentence. If two models are given before the corpus, they are "
+    "compared."
 )
 Options = EvaluationOptions
 
 
 def run(words: Sequence[str]) -> None:
-    """Print the scores, then write what the options ask for."""
+    """Print the scores, then write the files."""
     if len(list(takewhile(lambda word: not word.startswith("-"), words))) == 3:
-        model, other, corpus, *rest = words
-        words = [model, corpus, f"--compare={other}", *rest]
+        model, second, corpus, *rest = words
+        words = [model, corpus, f"--compare={second}", *rest]
     options = read_options(Options, words)
     system, figures = score(options)
     # Printed before anything is written, so that an unwritable path does not lose the scores.

@@ -1,4 +1,4 @@
-"""`hf-xorner export`: write a model as ONNX, to run without PyTorch, or as a page that tags in the browser."""
+"""`hf-xorner export`: export a model to ONNX, a web page or a Python package, to run without PyTorch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ EXAMPLES = (
 
 
 DESCRIPTION = (
-    "Write a model as one ONNX graph, from the ids of words and characters to labels and their "
-    "probabilities, with its tokenizer and onnx_tagger.py, which tags with numpy, onnxruntime and tokenizers "
-    "alone. The graph gives the labels that the model gives. `--to web` writes a static page that tags "
-    "in the browser, with the npm packages onnxruntime-web and, for models that read an encoder's pieces, "
-    "@huggingface/tokenizers, which must be installed. `--to package` writes a wheel: pip installs it with numpy, "
-    "onnxruntime and tokenizers alone, `import my_ner; my_ner.tag(text)` tags, and so does the command my-ner."
+    "Write a model as one ONNX graph, from the ids of words and characters to labels and their probabilities, with its "
+    "tokenizer and onnx_tagger.py, which only needs numpy, onnxruntime and tokenizers. The labels are those of the "
+    "model. `--to web` writes a static page that tags in the browser; it needs the npm packages onnxruntime-web and, "
+    "for models with an encoder's pieces, @huggingface/tokenizers. `--to package` writes a wheel, which pip installs "
+    "with numpy, onnxruntime and tokenizers only; `import my_ner; my_ner.tag(text)` and the command my-ner tag texts."
 )
 
 
@@ -32,16 +31,16 @@ class Options:
 
     model: str = option(help="The folder of a model, or owner/name on the Hub.", positional=True)
     output: str = option(help="The folder to write to.")
-    to: str = option("onnx", "What to write: onnx, web or package.", choices=("onnx", "web", "package"))
+    to: str = option("onnx", "The kind of export: onnx, web or package.", choices=("onnx", "web", "package"))
     name: str | None = option(None, "The name of the package, such as my_ner.")
     version: str = option("1.0", "The version of the package.")
     node_modules: str | None = option(
-        None, "The folder of that name with the npm packages; by default in the current folder or above it."
+        None, "The folder node_modules with the npm packages; by default in the current folder or one above it."
     )
     quantize: str | None = option(
         None,
-        "int8 or fp16: save weights in 8 or 16 bits; computations are in 32 bits. int8: about a quarter of the size of "
-        "32 bits, and few other labels.",
+        '"int8" or "fp16": save weights in 8 or 16 bits; computations are in 32 bits. With int8, the size is about a '
+        "quarter, and few labels differ.",
         choices=("int8", "fp16"),
     )
 

@@ -1,6 +1,6 @@
 """The names and help texts of all options, read from help.json without importing torch.
 
-`write_help` writes help.json again from the options of the subcommands (`make help`); a test compares the two.
+`make help` generates help.json from the options of the subcommands by `write_help`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def overview() -> str:
 
 
 def help_of(command: str, words: Sequence[str]) -> str | None:
-    """Return the help that the words ask for, or None; raises UsageError for an unknown command."""
+    """Return the help text if the words contain a help option, else None; raises UsageError for an unknown command."""
     entry, name = _entry(command, words)
-    asked = {"-h", "--help", "--help-all"} & set(words)
-    if not asked:
+    requested = {"-h", "--help", "--help-all"} & set(words)
+    if not requested:
         return None
     groups = entry["groups"]
-    some = {title: options for title, options in groups.items() if title != "options"} or groups
-    shown = groups if "--help-all" in asked else some
+    default_groups = {title: options for title, options in groups.items() if title != "options"} or groups
+    shown = groups if "--help-all" in requested else default_groups
     lines = [
         f"usage: hf-xorner {' '.join([name, *entry['positional']])} [options]",
         "",
@@ -65,7 +65,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 def check_options(command: str, words: Sequence[str]) -> list[str]:
-    """Return the words with the full names of options; raises UsageError for an unknown command or option."""
+    """Replace aliases by the full names of options; raises UsageError for an unknown command or option."""
     entry, command = _entry(command, words)
     if entry["commands"] and entry["default"] and words:
         near = [] if Path(words[0]).exists() else get_close_matches(words[0], entry["commands"], n=1)
@@ -74,7 +74,7 @@ def check_options(command: str, words: Sequence[str]) -> list[str]:
         return check_options(command, [entry["default"], *words])
     if entry["commands"]:
         raise UsageError(f"name a command: {', '.join(entry['commands'])}; --help shows examples.")
-    known = {name.removeprefix("--") for group in entry["groups"].values() for name in group} | entry["aliases"].keys()
+    names = {name.removeprefix("--") for group in entry["groups"].values() for name in group} | entry["aliases"].keys()
     checked: list[str] = []
     for word in words:
         match = re.fullmatch(r"--([A-Za-z][\w-]*)(=.*)?", word, re.DOTALL)
@@ -82,8 +82,8 @@ def check_options(command: str, words: Sequence[str]) -> list[str]:
             checked.append(word)
             continue
         name = match[1].replace("-", "_")
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
             hint = f"did you mean --{near[0]}?" if near else f"hf-xorner {command} --help-all lists all options."
             raise UsageError(f"unknown option --{match[1]}; {hint}")
         checked.append(f"--{entry['aliases'].get(name, name)}{match[2] or ''}")
@@ -91,15 +91,15 @@ def check_options(command: str, words: Sequence[str]) -> list[str]:
     places = [place.split()[0].lower() for place in entry["positional"] if place[0] != "["]
     places = [place for place in places if f"--{place}" not in named]
     # Other words may be values of options.
-    others = sum(not word.startswith("--") for word in checked) - (" " in command)
-    missing = [*places[others:], *(name for name in entry["required"] if name not in named)]
+    positional = sum(not word.startswith("--") for word in checked) - (" " in command)
+    missing = [*places[positional:], *(name for name in entry["required"] if name not in named)]
     if missing:
         raise UsageError(f"{', '.join(missing)} is missing; --help shows examples and options.")
     return checked
 
 
 def _entry(command: str, words: Sequence[str]) -> tuple[dict[str, Any], str]:
-    """Return the entry of help.json for a command, or for its own subcommand if the first word names one; its name."""
+    """Return the entry of help.json and its name: of the command, or of its subcommand if the first word names one."""
     if command not in COMMANDS:
         near = get_close_matches(command, COMMANDS, n=1)
         raise UsageError(f"unknown command {command!r}; " + (f"did you mean {near[0]!r}?" if near else "see --help."))
@@ -117,7 +117,7 @@ def _read() -> dict[str, Any]:
 
 
 def generate() -> dict[str, Any]:
-    """Return the content of help.json, from the options of the subcommands."""
+    """Generate the content of help.json from the options of the subcommands."""
     from ..options import Parser  # imports torch
 
     entries: dict[str, Any] = {}
@@ -141,7 +141,7 @@ def generate() -> dict[str, Any]:
 
 
 def _described(parser: Any) -> dict[str, Any]:
-    """Return the positional arguments of a parser, its options by group, and the other names of its options."""
+    """Return the positional arguments of a parser, its options by group, and the aliases of its options."""
     entry: dict[str, Any] = {"positional": {}, "groups": {}, "aliases": {}, "commands": {}}
     entry["required"] = [f"--{action.dest}" for action in parser._actions if action.option_strings and action.required]
     names: set[str] = set()
@@ -150,22 +150,22 @@ def _described(parser: Any) -> dict[str, Any]:
             name = str(action.metavar or action.dest.upper())
             place = {"?": f"[{name}]", "*": f"[{name} …]", "+": f"{name} …"}.get(str(action.nargs), name)
             entry["positional"][place] = action.help or ""
-            others = parser.named[action.dest][1] if action.dest in parser.named else ()
-            entry["aliases"] |= dict.fromkeys((other.removeprefix("--") for other in others), action.dest)
+            aliases = parser.named[action.dest][1] if action.dest in parser.named else ()
+            entry["aliases"] |= dict.fromkeys((alias.removeprefix("--") for alias in aliases), action.dest)
         elif action.dest != "help" and action.help != argparse.SUPPRESS:
-            others = {string.removeprefix("--").replace("-", "_") for string in action.option_strings} - {action.dest}
+            aliases = {string.removeprefix("--").replace("-", "_") for string in action.option_strings} - {action.dest}
             if action.dest in names:  # --no_x, after --x
-                entry["aliases"] |= {other: other for other in others}
+                entry["aliases"] |= {alias: alias for alias in aliases}
                 continue
             names.add(action.dest)
-            entry["aliases"] |= dict.fromkeys(others, action.dest)
+            entry["aliases"] |= dict.fromkeys(aliases, action.dest)
             group = entry["groups"].setdefault(getattr(action, "group", None) or "options", {})
             group[f"--{action.dest}"] = _text(action)
     return entry
 
 
 def _text(action: argparse.Action) -> str:
-    """Return the first sentence of an option's help, or all of it for an option of this package, and its default."""
+    """Return an option's help with its default; for options of other packages, only the first sentence."""
     text = " ".join((action.help or "").replace("%%", "%").split())
     if not getattr(action, "from_option", False):
         text = re.split(r"(?<=[.)])\s", text)[0]
@@ -177,6 +177,6 @@ def _text(action: argparse.Action) -> str:
 
 
 def write_help() -> None:
-    """Write help.json again."""
+    """Generate help.json."""
     text = json.dumps(generate(), indent=1, ensure_ascii=False)
     Path(__file__).with_name("help.json").write_text(f"{text}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`hf-xorner publish`: check a model, and upload it."""
+"""`hf-xorner publish`: check a model, and upload it to the Hub."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ EXAMPLES = (
     "hf-xorner publish my_tagger --repo_id me/my-tagger --private --tag v1",
 )
 DESCRIPTION = (
-    "A model without a card gets one. Before anything is uploaded, the model is loaded in a new process without this "
-    "package, and the code with the weights is compared with that of this package. The token is that of `hf auth "
-    "login` or HF_TOKEN. --output copies the files into a folder instead; --space publishes nothing, and writes the "
-    "handler of an Inference Endpoint and a Space."
+    "A model without a card gets one. Before the upload, the model is loaded in a new process without this package, "
+    "and the code in its folder is compared with this package's code. The token is read from `hf auth login` or "
+    "HF_TOKEN. --output copies the files into a folder instead; --space publishes nothing, and writes the handler of "
+    "an Inference Endpoint and a Space."
 )
 
 
@@ -29,17 +29,17 @@ class Options:
     model: str = option(help="The folder of the model.", positional=True)
     repo_id: str | None = option(None, "The repository, owner/name.", aliases=("--repo",))
     output: str | None = option(None, "A new folder to copy the files to, in place of the Hub.", aliases=("--to",))
-    weights: bool = option(True, "With --output: whether to copy more than card and config.")
+    weights: bool = option(True, "With --output: false to copy only card and config.")
     dry_run: bool = option(False, "Check, show what would be uploaded, and stop.")
-    private: bool | None = option(None, "Whether only its owner can see the repository.")
+    private: bool | None = option(None, "Create a private repository.")
     revision: str = option(MAIN, "The branch.")
-    tag: str | None = option(None, "A name for the commit, such as v1.")
+    tag: str | None = option(None, "A git tag for the commit, such as v1.")
     overwrite: bool = option(False, "Replace the model in the repository.")
-    commit_message: str = option("Publish the model", "What the commit says.")
+    commit_message: str = option("Publish the model", "The message of the commit.")
     onnx: bool = option(
-        False, "Also publish model.onnx and onnx_tagger.py, which `hf-xorner export MODEL --output MODEL` writes."
+        False, "Also publish model.onnx and onnx_tagger.py, written by `hf-xorner export MODEL --output MODEL`."
     )
-    space: str | None = option(None, "Publish nothing: write an endpoint's handler and a Space into a new folder.")
+    space: str | None = option(None, "Only write an endpoint's handler and a Space into a new folder.")
 
 
 def run(words: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ def run(words: Sequence[str]) -> None:
         names = copy_model(check_with_card(folder, onnx=options.onnx), options.output, weights=options.weights)
         print(f"{options.output}: {len(names)} files")
     elif options.repo_id is None or options.output is not None or not options.weights:
-        raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --output.")
+        raise ValueError("name the destination: --repo_id OWNER/NAME on the Hub, or a folder by --output.")
     elif options.space is not None:
         for path in write_space(folder, options.repo_id, options.space, revision=options.tag or options.revision):
             print(f"written: {path}")
@@ -77,8 +77,8 @@ def plan(checked: Checked, options: Options) -> list[str]:
     lines = [f"{name:<{width}} {size:>14,}" for name, size in zip(checked.names, sizes, strict=True)]
     tag = f", tag {options.tag}" if options.tag else ""
     lines.append(f"{len(sizes)} files, {sum(sizes):,} bytes for {options.repo_id}, branch {options.revision}{tag}")
-    if checked.left:
-        lines.append(f"left here: {', '.join(checked.left)}")
+    if checked.excluded:
+        lines.append(f"not published: {', '.join(checked.excluded)}")
     for sentence, entities in checked.tagged:
         listed = ", ".join(f"{kind} {sentence[start:end]!r}" for kind, start, end in entities)
         lines.append(f"tagged without this package: {sentence} [{listed}]")

@@ -1,4 +1,4 @@
-"""`hf-xorner reproduce`: run a table of a paper again, and compare it with what was published."""
+"""`hf-xorner reproduce`: reproduce a table of a paper, and compare it with the published figures."""
 
 from __future__ import annotations
 
@@ -30,29 +30,28 @@ EXAMPLES = (
 
 
 DESCRIPTION = (
-    "Train the rows of a paper's table over seeds, and write the table as Markdown, JSON and a picture. Runs go below "
-    "--output, each into a folder of its own. Finished runs are not repeated; interrupted ones continue from their "
-    "last checkpoint."
+    "Train the rows of a paper's table with several seeds, and write the table as Markdown, JSON and a picture. Each "
+    "run has a folder in --output. Finished runs are not repeated; interrupted runs continue from the last checkpoint."
 )
 
 
 @dataclass
 class Options(Settings):
-    """The options of running a table again."""
+    """The options of reproducing a table."""
 
     table: str | None = option(
         None,
         "A table, such as ma2016/table7, or a YAML file of the same form; without one, all tables are listed.",
         positional=True,
     )
-    dry_run: bool = option(False, "Say what would be run, and run nothing.")
-    jobs: int | None = option(None, "Runs at a time; by default one a core, and one on a GPU.", bounds=(1, math.inf))
-    results: str | None = option(None, "A JSON list of results to put the rows into.")
+    dry_run: bool = option(False, "Print the runs without starting them.")
+    jobs: int | None = option(None, "Runs at a time; by default one per core, or one on a GPU.", bounds=(1, math.inf))
+    results: str | None = option(None, "A JSON list of results in which the rows are added or replaced.")
 
 
 def run(words: Sequence[str]) -> None:
-    """Run the table; exits with 1 if a run failed."""
-    # Ends the child processes too.
+    """Run the table; exit with code 1 if a run failed."""
+    # This also ends the child processes.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(run_table(read_options(Options, words)))
@@ -61,7 +60,7 @@ def run(words: Sequence[str]) -> None:
 
 
 def run_table(options: Options) -> int:
-    """Do what the options say; 1 if some run failed."""
+    """List tables, print a plan or run a table; return 1 if a run failed."""
     if options.table is None:
         for name in table_names():
             print(f"{name:<20}{read_table(name).title}")
@@ -69,7 +68,7 @@ def run_table(options: Options) -> int:
     table = read_table(options.table)
     planned = plan(table, options)
     if options.override and planned.missing and not planned.jobs:
-        raise ValueError(f"with these overrides nothing can be run: {next(iter(planned.missing.values()))}")
+        raise ValueError(f"with these overrides, no row can be run: {next(iter(planned.missing.values()))}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     at_once = options.jobs or (1 if torch.cuda.is_available() else cores)
     if options.dry_run:
@@ -77,7 +76,7 @@ def run_table(options: Options) -> int:
         return 0
     base = Path(options.output) / table.name
     if options.results:
-        read_results(Path(options.results))  # refused before anything is trained
+        read_results(Path(options.results))  # raises an error early, before the training
     with locked(base.with_name(f".{base.name}.lock"), base):
         failed = execute(planned.all(), TRAIN, at_once, max(1, cores // at_once), lambda line: print(line, flush=True))
         filled = fill(table, planned, options, failed)
@@ -88,7 +87,7 @@ def run_table(options: Options) -> int:
 
 
 def print_plan(table: Table, planned: Plan, at_once: int) -> None:
-    """Say what would be run."""
+    """Print the runs and their states."""
     jobs = planned.all()
     print(f"{table.name}: {table.title}\n{len(jobs)} runs, {at_once} at a time")
     for job in jobs:

@@ -26,10 +26,10 @@ EXAMPLES = (
 
 
 DESCRIPTION = (
-    "Tag a text, or texts (one a line), CoNLL columns, JSON (an object a line, or an array), CSV or Parquet, also "
+    "Tag a text, or texts (one per line), CoNLL columns, JSON (one object per line, or an array), CSV or Parquet, also "
     "compressed by gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. An argument that "
-    "holds a blank and is not the name of a file is a text. Writes one record for each that it reads, in order; a "
-    "terminal shows texts with their entities in colour. An output is called NAME.partial until it is complete. A "
+    "contains a blank and is not the name of a file is a text. Records are written in order; a terminal shows texts "
+    "with their entities in colour. An output is called NAME.partial until it is complete. A "
     "folder of inputs becomes a folder of outputs; a second run writes those that are missing."
 )
 
@@ -46,7 +46,7 @@ class Options(TaggingOptions):
 
 
 def run(words: Sequence[str]) -> None:
-    """Tag what the options name, and print a summary."""
+    """Tag the source, and print a summary."""
     start = time.monotonic()
     options = read_options(Options, words)
     if options.source is None and sys.stdin.isatty():
@@ -63,9 +63,9 @@ def run(words: Sequence[str]) -> None:
 
 
 def _exported(options: Options) -> OnnxTagger | None:
-    """Return the tagger of an exported folder, or of the installed package of the English model: without PyTorch."""
+    """Return the ONNX tagger of an exported folder, or of the installed package of the English model, if possible."""
     folder = _english_package() if options.model is None else Path(options.model)
-    # Next to weights, the graph may be that of earlier ones.
+    # A folder with weights may have an outdated graph.
     exported = folder and (folder / GRAPH_FILE).is_file() and not (folder / "model.safetensors").is_file()
     if options.device or not folder or not exported or not find_spec("onnxruntime"):
         return None
@@ -73,9 +73,9 @@ def _exported(options: Options) -> OnnxTagger | None:
 
 
 def _english_package() -> Path | None:
-    """Return the folder of the package `english_ner` of this version, which a release has."""
+    """Return the folder of the package `english_ner` if it is installed in this version."""
     try:
-        found = find_spec("english_ner") if version("english_ner") == __version__ else None
+        spec = find_spec("english_ner") if version("english_ner") == __version__ else None
     except PackageNotFoundError:
         return None
-    return Path(found.origin).parent if found and found.origin else None
+    return Path(spec.origin).parent if spec and spec.origin else None

@@ -1,4 +1,4 @@
-"""`hf-xorner train`: train a tagger, score it, save it, and tag a sentence with what was saved."""
+"""`hf-xorner train`: train a tagger, score it, save it, and tag a sentence with it."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ EXAMPLES = (
 DESCRIPTION = (
     "RECIPE is a recipe of the package, such as ma2016/table7/no-dropout, or a YAML file of options. CORPUS is the "
     "same as --dataset. Without either, Cross-BiLSTM-CNN is trained on the XOR corpus. With --teacher, the "
-    "model also learns from what larger taggers find. Also runs under `accelerate launch scripts/train.py` and "
-    "`torchrun`. Every argument of the Transformers Trainer and every field of the architecture's config is an option."
+    "model also learns from the predictions of larger taggers. Also runs under `accelerate launch scripts/train.py` "
+    "and `torchrun`. Every argument of the Trainer and every field of the architecture's config is an option."
 )
 DEFAULT_RECIPE = "xor/cross"
 parser = training_parser
 
 
 def run(words: Sequence[str]) -> None:
-    """Train, score, tag a sentence, and publish where asked."""
+    """Train, score, tag a sentence, and publish the model if requested."""
     run, training, config_fields = parse(words, DEFAULT_RECIPE)
-    # A log has a line for each epoch.
+    # A log file has one line per epoch, without progress bars.
     training.disable_tqdm = training.disable_tqdm or not sys.stderr.isatty()
     destination = where_to_publish(training)
     folder = str(training.output_dir)
     scores = {}
-    # Locked until the model is published, so that one run's model is scored, used and uploaded.
+    # Locked until the model is published, so that no other run replaces it before.
     with folder_locked(folder, training):
         for ready in each_run(run, training, config_fields):
             scores[ready.trainer.args.seed] = train(ready, words, folder)
@@ -53,7 +53,7 @@ def run(words: Sequence[str]) -> None:
         if run.seeds:
             print(seed_table(scores))
             folder = folder_of(folder, best_seed(scores))
-            print(f"the best by its validation scores is in {folder}")
+            print(f"the best model by validation scores is in {folder}")
         use(folder, list(ready.corpus.values())[-1])
         if destination:
             try:
@@ -64,7 +64,7 @@ def run(words: Sequence[str]) -> None:
 
 
 def train(ready: TrainingRun, words: Sequence[str], folder: str) -> dict[str, Any]:
-    """Train, and return the scores; the words and the output folder of the command line are for the advice."""
+    """Train, and return the scores; the words and the output folder of the command line are used for advice."""
     main = ready.trainer.is_world_process_zero()
     if main:
         introduce(ready)
@@ -81,7 +81,7 @@ def train(ready: TrainingRun, words: Sequence[str], folder: str) -> dict[str, An
 
 
 def introduce(ready: TrainingRun) -> None:
-    """Print the model, the corpus, the options that its size led to, and the share of words with a vector."""
+    """Print the model, the corpus, the options set by its size, and the share of words with a vector."""
     sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
     corpora = " + ".join([ready.run.dataset, *ready.run.more_data])
     seed = ready.trainer.args.seed
@@ -96,7 +96,7 @@ def introduce(ready: TrainingRun) -> None:
 
 
 def use(folder: str, split: Dataset) -> None:
-    """Tag a sentence of the held-out data with the saved model and the stock pipeline."""
+    """Tag a sentence of the held-out data with the saved model and the pipeline of transformers."""
     rows = [row for row in split if row["tokens"]]
     if not rows:
         return
@@ -109,9 +109,9 @@ def use(folder: str, split: Dataset) -> None:
 
 
 def where_to_publish(training: TaggerTrainingArguments) -> dict:
-    """Return the arguments of `publish`, after a check that the Hub can be written; empty if nothing is published.
+    """Return the arguments of `publish`, after a check that the repository can be written; empty without push_to_hub.
 
-    The Trainer would publish without the checks, so its option is switched off.
+    The Trainer would publish without checks, so its option is switched off.
     """
     if not training.push_to_hub:
         return {}

@@ -1,4 +1,4 @@
-"""`hf-xorner vectors`: convert, join, cover or distill word vectors."""
+"""`hf-xorner vectors`: convert, join or distil word vectors, or print their coverage of a corpus."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ EXAMPLES = (
 )
 DESCRIPTION = (
     "SOURCE is a path, archive.zip:member, or owner/name:file on the Hub: text of GloVe, word2vec or fastText (.vec), "
-    "plain, gzip or in a zip archive, or the folder that one of these commands wrote."
+    "plain, gzip or in a zip archive, or a folder written by one of these commands."
 )
 
 
 @dataclass(kw_only=True)
 class _WritingOptions:
-    """The options of what writes vectors."""
+    """The options of commands that write vectors."""
 
     output: str = option(help="The folder to write.")
     half: bool = option(False, "Write 16-bit floats, half the size.")
@@ -45,11 +45,11 @@ class ConvertOptions(_WritingOptions):
     """The options of `convert`."""
 
     source: str = option(help=SOURCE, positional=True)
-    most_frequent: int | None = option(None, "Words to keep from the beginning of the file.", bounds=(1, math.inf))
+    most_frequent: int | None = option(None, "Keep this many words from the start of the file.", bounds=(1, math.inf))
     vocab: str | None = option(
         None,
-        "Words to keep, as spelt, in lower case, and so with digits zeroed: a file with a word a line, or a corpus. "
-        "With --most_frequent too, a word is kept for either reason.",
+        "Keep these words, also in lower case and with digits as 0: a file with one word per line, or a corpus. "
+        "With --most_frequent, both sets of words are kept.",
     )
     data_dir: str | None = option(None, "The folder of the files of a named corpus.")
 
@@ -59,7 +59,7 @@ class JoinOptions(_WritingOptions):
     """The options of `join`."""
 
     sources: list[str] = option(help=SOURCE, positional=True)
-    fallback: list[str] = option([], f"Further forms to look a word up by: {', '.join(FALLBACKS)}.")
+    fallback: list[str] = option([], f"Forms in which unknown words are looked up: {', '.join(FALLBACKS)}.")
 
 
 @dataclass(kw_only=True)
@@ -69,23 +69,23 @@ class CoverageOptions:
     source: str = option(help=SOURCE, positional=True)
     dataset: str = option(help="The corpus whose words are looked up.")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.")
-    fallback: list[str] = option([], f"Further forms to look a word up by: {', '.join(FALLBACKS)}.")
+    fallback: list[str] = option([], f"Forms in which unknown words are looked up: {', '.join(FALLBACKS)}.")
 
 
 @dataclass(kw_only=True)
 class DistillOptions(_WritingOptions):
     """The options of `distill`."""
 
-    encoder: str = option(help="An encoder of transformers: a folder, or a Hub repository.")
-    vocab: str = option(help="The words: a file with a word a line, or a corpus.")
+    encoder: str = option(help="An encoder of transformers: a folder, or owner/name on the Hub.")
+    vocab: str = option(help="The words: a file with one word per line, or a corpus.")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.")
-    composed: bool = option(False, "Write a vector a subword piece, of which any word is composed.")
-    dim: int = option(DIM, "Principal components that are kept.", bounds=(1, math.inf))
-    layers: list[int] = option([], "Hidden states that are averaged, 0 the first; by default from 2 on.")
+    composed: bool = option(False, "Write a vector for each subword piece, from which any word is composed.")
+    dim: int = option(DIM, "Number of principal components.", bounds=(1, math.inf))
+    layers: list[int] = option([], "Numbers of the averaged hidden states, from 0; by default from 2 on.")
 
 
 def convert(options: ConvertOptions) -> None:
-    """Write the vectors of a file as safetensors, all of them or those of some words."""
+    """Write the vectors of a file, or of some of its words, as safetensors."""
     inputs = [str(split_member(options.source)[0]), *([options.vocab] if options.vocab else [])]
     check_targets(options.output, VECTOR_FILES, options.overwrite, inputs)
     wanted = with_foldings(read_words(options.vocab, options.data_dir)) if options.vocab else None
@@ -95,7 +95,7 @@ def convert(options: ConvertOptions) -> None:
 
 
 def join_sources(options: JoinOptions) -> None:
-    """Write the vectors of several files side by side, each on the same scale, with zeros where one lacks a word."""
+    """Concatenate the vectors of several files on the same scale, with zeros for words that a file does not have."""
     inputs = [str(split_member(source)[0]) for source in options.sources]
     check_targets(options.output, VECTOR_FILES, options.overwrite, inputs)
     tables = [read_vectors(source) for source in options.sources]
@@ -105,7 +105,7 @@ def join_sources(options: JoinOptions) -> None:
 
 
 def coverage(options: CoverageOptions) -> None:
-    """Print the share of a corpus that has a vector, by step of the look-up."""
+    """Print the share of a corpus' words that have a vector, by step of the look-up."""
     corpus = load_corpus(options.dataset, options.data_dir)
     sentences = {name: split["tokens"][:] for name, split in corpus.items()}
     words = {word for split in sentences.values() for sentence in split for word in sentence}
@@ -116,7 +116,7 @@ def coverage(options: CoverageOptions) -> None:
 
 
 def distill(options: DistillOptions) -> None:
-    """Distil vectors of words, or of the pieces that any word is composed of, and write them."""
+    """Distil vectors of words, or of subword pieces from which any word is composed, and write them."""
     names = FILES if options.composed else VECTOR_FILES
     check_targets(options.output, names, options.overwrite, [options.encoder, options.vocab])
     words = read_words(options.vocab, options.data_dir)

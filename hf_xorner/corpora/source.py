@@ -107,7 +107,7 @@ class Reading:
 
     format: str = option(AUTO, f"The format of local files: {', '.join(FORMATS)}.", choices=(AUTO, *FORMATS))
     scheme: str = option(AUTO, f"The scheme of the tags: {', '.join(SCHEMES)}.", choices=(AUTO, *SCHEMES))
-    separator: str = option(AUTO, f"What separates columns: {' or '.join(SEPARATORS)}.", choices=(AUTO, *SEPARATORS))
+    separator: str = option(AUTO, f"Separator of columns: {' or '.join(SEPARATORS)}.", choices=(AUTO, *SEPARATORS))
     token_column: str | None = option(
         None, "The column of the words, by number from 0 (negative from the end) or name."
     )

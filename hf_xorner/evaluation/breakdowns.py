@@ -1,4 +1,4 @@
-"""Scores by type, length, chunk tag, kind of error and of sentence, surface form, tag, and what training has."""
+"""Scores by type, length, chunk tag, error, kind of sentence, surface form, tag, and presence in the training data."""
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
@@ -10,12 +10,12 @@ from ..models.word_ids import BEGIN, END, INSIDE, OUTSIDE, SINGLE
 from .comparison import BoolArray, Comparison, IntArray, Spans, percent, ratios, spans_of_ids
 
 _LENGTHS = ("1", "2", "3")
-# "3+" in li2020; the words say that entities of three words belong to it too.
+# "3+" in li2020, which includes entities of three words.
 _LONG = "3 or more"
 SENTENCE_KINDS = ("capitals", "numbers", "short", "other")
-#: Words of the longest short sentence.
+#: Maximum number of words of a short sentence.
 _SHORT = 6
-#: Pairs of tags that are shown as confusions.
+#: Number of confusions of tags in a report.
 _CONFUSIONS = 10
 CHUNK_TAGS = {"O": OUTSIDE, "S": SINGLE, "B": BEGIN, "I": INSIDE, "E": END}
 # ma2016's parts: the number of a part is 1 for words not in training plus 2 for words without a vector.
@@ -49,7 +49,7 @@ def per_length(comparison: Comparison) -> dict[str, dict[str, float]]:
 def chunk_tag_recall(comparison: Comparison) -> dict[str, dict[str, float]]:
     """Compute the recall of words by their chunk tag: outside, or single, begin, inside, end of an entity (li2020).
 
-    Types are disregarded, and so is the policy; see `chunk_tags_of`.
+    Types and the policy are ignored; see `chunk_tags_of`.
 
     Returns:
         For each of ``O``, ``S``, ``B``, ``I``, ``E`` the ``recall``, and the ``support`` in words.
@@ -64,8 +64,8 @@ def chunk_tag_recall(comparison: Comparison) -> dict[str, dict[str, float]]:
 def chunk_tags_of(ids: IntArray, comparison: Comparison) -> IntArray:
     """Return the chunk tag of each word: OUTSIDE, BEGIN, INSIDE, END or SINGLE. Shape: (words,).
 
-    Tags of schemes that mark ends, such as BIOES, count as they are, even in malformed spans. IOB tags count as the
-    BIOES tags of their spans, none of which are dropped.
+    Tags of schemes that mark ends, such as BIOES, are not changed, even in malformed spans. IOB tags become the BIOES
+    tags of their spans, none of which are dropped.
 
     Args:
         ids: The gold or the predicted tags of a comparison.
@@ -77,7 +77,7 @@ def chunk_tags_of(ids: IntArray, comparison: Comparison) -> IntArray:
 
 
 def confusion(comparison: Comparison) -> dict[str, Any]:
-    """Count gold spans by what was predicted for them, and predicted spans by the gold spans they overlap.
+    """Count gold spans by the predictions that overlap them, and predicted spans by the gold spans that overlap them.
 
     A gold span is counted in exactly one of these:
 
@@ -91,8 +91,8 @@ def confusion(comparison: Comparison) -> dict[str, Any]:
 
     Returns:
         Numbers of spans. ``types``; ``matrix``, gold types by predicted types; by gold type ``boundary``,
-        ``boundary_and_type``, ``missed`` and their sum with a row of the matrix, ``support``; by predicted type
-        ``inexact``, ``spurious`` and their sum with a column of the matrix, ``predicted``.
+        ``boundary_and_type``, ``missed`` and, with the row of the matrix added, their sum ``support``; by predicted
+        type ``inexact``, ``spurious`` and, with the column of the matrix added, their sum ``predicted``.
     """
     types, gold, predicted = comparison.tag_set.types, comparison.gold, comparison.predicted
     gold_types, predicted_types = (_types_of_words(spans, len(comparison.gold_ids)) for spans in (gold, predicted))
@@ -122,8 +122,8 @@ def confusion(comparison: Comparison) -> dict[str, Any]:
 def surface_scores(comparison: Comparison, tokens: Sequence[str]) -> dict[str, float]:
     """Score unique pairs of a surface form and a type, as the shared task of WNUT 2017 did.
 
-    A pair is correct if at least one of its occurrences was predicted exactly: precision is the share of correct pairs
-    among the predicted pairs, recall that among the gold pairs.
+    A pair is correct if at least one of its occurrences was predicted exactly. Precision is the share of correct pairs
+    among the predicted pairs, recall the share among the gold pairs.
 
     Args:
         comparison: Gold and predicted tags.
@@ -154,7 +154,7 @@ def tag_scores(comparison: Comparison) -> dict[str, Any]:
     tags, gold, predicted = comparison.tag_set.tags, comparison.gold_ids, comparison.predicted_ids
     right = gold == predicted
     counts = [np.bincount(ids, minlength=len(tags)).tolist() for ids in (gold[right], predicted, gold)]
-    # Only pairs that occur: a square of all tags would be large for tags with morphology.
+    # Only pairs that occur, as the matrix of all tags would be large for morphological tags.
     pairs, how_often = np.unique(gold[~right] * len(tags) + predicted[~right], return_counts=True)
     order = np.argsort(-how_often, kind="stable")[:_CONFUSIONS]
     return {
@@ -177,10 +177,10 @@ def vocabulary_partition(
     """Score words and entities by whether the training data and the vectors contain them (ma2016).
 
     A word is in-vocabulary (``IV``) if both have it, out of the training vocabulary (``OOTV``) if only the vectors have
-    it, out of the embedding vocabulary (``OOEV``) if only the training data have it, and out of both (``OOBV``). An
-    entity is OOBV if some word of it is not in the training data and some word, the same or another, not in the
-    vectors; OOTV if some word is not in the training data and all are in the vectors; OOEV and IV likewise. Predicted
-    entities belong to the part of their own words.
+    it, out of the embedding vocabulary (``OOEV``) if only the training data have it, and out of both (``OOBV``)
+    otherwise. An entity is OOTV if a word is not in the training data and all words have vectors, OOEV if all words are
+    in the training data and a word has no vector, and OOBV if a word is not in the training data and the same or
+    another word has no vector. Predicted entities are assigned by their own words.
 
     ma2016 lower-cases all words. So the training data have a word if they have it in any case, and the vectors if they
     have it or its lower-cased form.
@@ -217,12 +217,12 @@ def vocabulary_partition(
 def seen_partition(
     comparison: Comparison, tokens: Sequence[str], train_surfaces: Collection[str]
 ) -> dict[str, dict[str, float]]:
-    """Score entities by whether their surface form is that of an entity in the training data.
+    """Score entities by whether an entity of the training data has the same surface form.
 
     An entity is seen if an entity of the training data, of any type, has the same words in the same case, and unseen
-    otherwise, even if its words occur in training outside of entities. Predicted entities go by their own words.
-    Augenstein, Derczynski and Bontcheva (2017) analyse systems by seen and unseen surface forms; ignoring the type and
-    respecting the case are this function's choice.
+    otherwise, even if its words occur in training outside of entities. Predicted entities are assigned by their own
+    words. Augenstein, Derczynski and Bontcheva (2017) analyse systems by seen and unseen surface forms; that the type
+    does not matter and the case does is this function's choice.
 
     Args:
         comparison: Gold and predicted tags.
@@ -246,8 +246,8 @@ def sentence_kind_scores(comparison: Comparison, tokens: Sequence[str]) -> dict[
         tokens: The words of all sentences in a row.
 
     Returns:
-        For each of `SENTENCE_KINDS`, the first that fits, ``precision``, ``recall``, ``f1`` and ``support``: all
-        letters of the sentence are capitals; at least a third of its words have a digit; it has at most six words.
+        For each of `SENTENCE_KINDS` ``precision``, ``recall``, ``f1`` and ``support``. A sentence has the first kind
+        that fits: all letters are capitals; at least a third of the words have a digit; at most six words; other.
     """
     sentence = np.repeat(np.arange(len(comparison.lengths)), comparison.lengths)
     stream = iter(tokens)
@@ -256,7 +256,7 @@ def sentence_kind_scores(comparison: Comparison, tokens: Sequence[str]) -> dict[
 
 
 def _kind_of(words: list[str]) -> int:
-    """Return the index among `SENTENCE_KINDS` of the first that fits a sentence."""
+    """Return the index of the first of `SENTENCE_KINDS` that fits a sentence."""
     numbers = sum(any(map(str.isdigit, word)) for word in words)
     return [" ".join(words).isupper(), 3 * numbers >= len(words), len(words) <= _SHORT, True].index(True)
 
@@ -276,13 +276,13 @@ def _are_in(known: Collection[str], names: Sequence[str]) -> BoolArray:
 
 
 def _shares(group: IntArray, right: BoolArray, groups: int, name: str) -> list[dict[str, float]]:
-    """Return for each group the share of words that are right, under a name, and the ``support`` in words."""
+    """Return the share of correct words in each group, under the given name, and the ``support`` in words."""
     counts = (np.bincount(numbers, minlength=groups).tolist() for numbers in (group[right], group))
     return [{name: percent(*row), "support": row[1]} for row in zip(*counts, strict=True)]
 
 
 def _types_of_words(spans: Spans, words: int) -> IntArray:
-    """Return the type of the span that each word is in, -1 outside of spans. Shape: (words,)."""
+    """Return the type of each word's span, -1 outside of spans. Shape: (words,)."""
     return np.append(spans.type, -1)[spans.of_words(words)]
 
 

@@ -1,4 +1,4 @@
-"""Gold and predicted tags of the same words, their spans, and the counts that every score is made of."""
+"""Gold and predicted tags of the same words, their spans, and the counts from which all scores are computed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class Spans:
     """The spans of a corpus, sorted by their start; they never overlap, and never cross a sentence.
 
     Attributes:
-        start: The index of the first word, counted over all sentences in a row. Shape: (spans,), as the others.
-        end: The index after the last word.
-        type: The index of the type in the tag set.
+        start: The index of the first word, counted over all sentences. Shape: (spans,).
+        end: The index after the last word. Shape: (spans,).
+        type: The index of the type in the tag set. Shape: (spans,).
     """
 
     start: IntArray
@@ -36,12 +36,12 @@ class Spans:
         return len(self.start)
 
     def any_word(self, flag: BoolArray) -> BoolArray:
-        """Return for each span whether any of its words is flagged; `flag` has the shape (tokens,)."""
+        """Return a mask (spans,) of the spans in which a word is flagged; `flag` has the shape (tokens,)."""
         flagged_before = np.append(0, np.cumsum(flag))
         return flagged_before[self.end] > flagged_before[self.start]
 
     def of_words(self, words: int) -> IntArray:
-        """Return the index of the span that each word is in, -1 outside of spans. Shape: (words,)."""
+        """Return the index of each word's span, -1 outside of spans. Shape: (words,)."""
         size = self.end - self.start
         inside = np.repeat(self.start - (np.cumsum(size) - size), size) + np.arange(size.sum())
         numbers = np.full(words, -1)
@@ -52,10 +52,10 @@ class Spans:
 def spans_of_ids(ids: IntArray, lengths: IntArray, tag_set: TagSet, policy: Policy) -> Spans:
     """Return the spans of numbered tags.
 
-    Tags fall into runs, see `hf_xorner.models.word_ids.continues`. The policies differ on runs that the scheme does not
+    Tags form runs, see `hf_xorner.models.word_ids.continues`. The policies differ in runs that the scheme does not
     allow. "conlleval" repairs them: every run is a span, as in seqeval's default mode. For B- and I- this is the rule
-    of conlleval.pl, which does not support S-, and joins an E- to the B- after it. "strict" drops them (li2020): only
-    B I* counts in IOB2, only B I* E and S in BIOES, BILOU and BMES. IOB1 allows every run: both policies agree there.
+    of conlleval.pl, which does not support S- and joins an E- with the B- after it. "strict" drops them (li2020): only
+    B I* counts in IOB2, and only B I* E and S in BIOES, BILOU and BMES. IOB1 allows every run, so both policies agree.
 
     Args:
         ids: One number for each token, sentence after sentence. Shape: (tokens,).
@@ -74,7 +74,7 @@ def spans_of_ids(ids: IntArray, lengths: IntArray, tag_set: TagSet, policy: Poli
 
 
 def _well_formed(first: IntArray, last: IntArray, scheme: Scheme) -> BoolArray:
-    """Return which runs a scheme allows, by the kinds of their first and last tags; all between are INSIDE."""
+    """Return a mask of the runs that a scheme allows, from the kinds of their first and last tags."""
     if scheme == "iob1":
         return np.ones(len(first), dtype=bool)
     if scheme == "iob2":
@@ -86,14 +86,14 @@ def _well_formed(first: IntArray, last: IntArray, scheme: Scheme) -> BoolArray:
 class Comparison:
     """Gold and predicted tags of the same words, and how their spans match.
 
-    In a scheme of chunks, the gold tag ``?`` is that of a word without label, whose predicted tag is neither right nor
-    wrong. A predicted span does not count if all its words are without label. Any other counts: as no gold span has a
-    word without label, a span with words of both kinds is wrong.
+    In a chunk scheme, words without a label have the gold tag ``?``; their predicted tags are neither right nor wrong.
+    A predicted span is not counted if none of its words has a label. If only some have one, the span is wrong, since
+    gold spans never contain words without a label.
 
     Attributes:
         gold_ids: The number of each word's gold tag, sentence after sentence. Shape: (tokens,).
-        predicted_ids: The number of each word's predicted tag; that of ``?`` in spans that do not count. Shape:
-            (tokens,).
+        predicted_ids: The number of each word's predicted tag; the number of ``?`` in spans that are not counted.
+            Shape: (tokens,).
         lengths: The number of words of each sentence. Shape: (sentences,).
         tag_set: The meaning of the numbers.
         policy: The treatment of malformed spans on both sides, "strict" or "conlleval"; see
@@ -125,20 +125,20 @@ class Comparison:
 
         Args:
             gold: The gold tags of each sentence.
-            predicted: As many predicted tags of as many sentences, in the same scheme.
+            predicted: The predicted tags of each sentence, in the same scheme.
             policy: "strict" drops malformed spans, "conlleval" repairs them.
             scheme: The tag scheme; "auto" infers it from the prefixes of gold and predicted tags together.
 
         Raises:
-            ValueError: If gold and prediction differ in length or in scheme, the tags fit no scheme, or a word whose
-                gold tag is not ``?`` has that as predicted tag.
+            ValueError: If gold and prediction differ in length or in scheme, the tags fit no scheme, or a predicted tag
+                is ``?`` but the gold tag is not.
         """
         if len(gold) != len(predicted):
-            raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones; give as many of both.")
-        for index, (tags, others) in enumerate(zip(gold, predicted, strict=True)):
-            if len(tags) != len(others):
+            raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones; give the same number.")
+        for index, (tags, guessed) in enumerate(zip(gold, predicted, strict=True)):
+            if len(tags) != len(guessed):
                 raise ValueError(
-                    f"sentence {index} (counted from 0) has {len(tags)} gold tags but {len(others)} predicted ones; "
+                    f"sentence {index} (counted from 0) has {len(tags)} gold tags but {len(guessed)} predicted ones; "
                     "give one tag for each word."
                 )
         gold_tags, predicted_tags = set(chain.from_iterable(gold)), set(chain.from_iterable(predicted))
@@ -151,12 +151,12 @@ class Comparison:
             for side in (gold, predicted)
         )
         if ((predicted_ids == tag_set.unlabelled) & (gold_ids != tag_set.unlabelled)).any():
-            raise ValueError("a predicted tag is '?', which says that a gold tag is unknown; predict O.")
+            raise ValueError("a predicted tag is '?', which marks unknown gold tags; predict O.")
         return cls(gold_ids, predicted_ids, np.fromiter(map(len, gold), dtype=np.int64), tag_set, policy)
 
     @cached_property
     def labelled(self) -> BoolArray:
-        """The words that have a label: a gold tag other than ``?``, or any plain tag. Shape: (tokens,)."""
+        """Mask of the words with a label: a gold tag other than ``?``, or any plain tag. Shape: (tokens,)."""
         return self.gold_ids != self.tag_set.unlabelled
 
     @cached_property
@@ -171,7 +171,7 @@ class Comparison:
 
     @cached_property
     def aligned(self) -> tuple[IntArray, IntArray]:
-        """The indices of the gold and the predicted spans that have both ends in common. Shape: (pairs,) each."""
+        """The indices of gold and predicted spans with the same start and end. Shape: (pairs,) each."""
         _, gold, predicted = np.intersect1d(
             self.gold.start, self.predicted.start, assume_unique=True, return_indices=True
         )
@@ -180,14 +180,14 @@ class Comparison:
 
     @cached_property
     def correct(self) -> BoolArray:
-        """For each predicted span whether a gold span has its type and both its ends. Shape: (predicted,)."""
+        """Mask of the predicted spans that equal a gold span in type, start and end. Shape: (predicted,)."""
         gold, predicted = self.aligned
         correct = np.zeros(len(self.predicted), dtype=bool)
         correct[predicted] = self.gold.type[gold] == self.predicted.type[predicted]
         return correct
 
     def counts_by_sentence(self) -> IntArray:
-        """Count what the scores of each sentence are made of; sums over sentences give every micro average.
+        """Return the counts of each sentence; all micro averages can be computed from their sums.
 
         Returns:
             Correct, predicted and gold spans, shape (sentences, 3); for plain tags, correct tags and words, shape
@@ -229,15 +229,14 @@ def ratios(correct: int, predicted: int, gold: int) -> dict[str, float]:
 
 
 def percent(part: int, whole: int) -> float:
-    """Return a ratio in percent, 0 if it has no denominator."""
+    """Return a ratio in percent, 0 if the denominator is 0."""
     return 100.0 * part / whole if whole else 0.0
 
 
 def _check_schemes(gold: set[str], predicted: set[str], tag_set: TagSet) -> None:
-    """Refuse IOB2 in gold and a scheme that marks ends in the prediction.
+    """Raise if gold is IOB2 and the prediction has a scheme that marks ends.
 
-    Gold tags of such a scheme would mark an end themselves. The reverse is allowed: a tagger in its first epoch may
-    never close an entity.
+    The reverse is allowed, since a tagger in its first epoch may never close an entity.
     """
     entities = gold.difference(NO_CHUNK)
     if entities and not tag_set.plain and tag_set.scheme != "iob2" and scheme_of(entities) == "iob2":

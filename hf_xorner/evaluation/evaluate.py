@@ -1,4 +1,4 @@
-"""Scoring a model on a corpus, or a file of predictions: `hf_xorner.evaluate` and `hf-xorner evaluate`."""
+"""Score a model on a corpus, or a file of predictions: `hf_xorner.evaluate` and `hf-xorner evaluate`."""
 
 from __future__ import annotations
 
@@ -49,30 +49,29 @@ class EvaluationOptions(Reading):
     predictions: str | None = option(None, "A file of predictions, in place of a model.", group="model and data")
     policy: Policy = option(
         "conlleval",
-        f"How malformed spans are read: {' (repaired) or '.join(POLICIES[::-1])} (dropped).",
+        f"Treatment of malformed spans: {' (repaired) or '.join(POLICIES[::-1])} (dropped).",
         group="scores",
         choices=POLICIES,
     )
     compare: str | None = option(
         None,
-        "Another model, or a file of another system's predictions: its difference with the significance, and sentences "
-        "in which the two differ.",
+        "Another model, or a file of another system's predictions: adds the difference, its significance, and "
+        "sentences in which the two differ.",
         group="scores",
     )
     min_precision: list[str] = option(
         [],
-        "Find the least score of entities (min_score) with which their precision is at least this, in percent: a "
-        "number, or a number for each label, such as PER=95 LOC=90. It is chosen on the split validation, whatever "
-        "split is scored.",
+        "Choose the minimum score of entities (min_score) so that their precision is at least this, in percent: a "
+        "number, or a number for each label, such as PER=95 LOC=90. It is always chosen on the split validation.",
         group="scores",
     )
     save_min_score: bool = option(
         False,
-        "Save this least score in the model's config.json: Tagger, hf-xorner tag and the integrations then leave out "
-        "other entities by default; the pipeline of transformers does not.",
+        "Save this minimum in the model's config.json: Tagger, hf-xorner tag and the integrations then leave out "
+        "entities with lower scores by default; the pipeline of transformers does not.",
         group="scores",
     )
-    resamples: int = option(1000, "Resamples of the intervals; 0 for none.", group="scores", bounds=(0, math.inf))
+    resamples: int = option(1000, "Resamples for intervals; 0: no intervals.", group="scores", bounds=(0, math.inf))
     json: str | None = option(None, "Write all figures to this JSON file.", group="output")
     plots: str | None = option(None, "Draw plots into this folder.", group="output")
     save_predictions: str | None = option(None, "Write the predictions to this file.", group="output")
@@ -80,22 +79,22 @@ class EvaluationOptions(Reading):
     device: str | None = option(None, "The device: cpu, cuda, …", group="output")
 
     def __post_init__(self) -> None:
-        """Check what would otherwise fail after the model has run."""
+        """Check options that would otherwise fail after the model has run."""
         super().__post_init__()
         if self.min_precision and not self.model:
-            raise ValueError("min_precision needs a model, whose entities have scores; name it by --model.")
+            raise ValueError("min_precision needs the scores of a model's entities; name it with --model.")
         if self.save_min_score and (not self.min_precision or not Path(self.model or "").is_dir()):
             raise ValueError("save_min_score needs min_precision, and a model in a folder.")
 
     @property
     def least_precision(self) -> NumberByLabel:
-        """The meaning of `min_precision`; 0 if it is not given."""
+        """`min_precision` as a number or numbers by label; 0 if it is not given."""
         wanted: Any = self.min_precision or 0.0  # numbers if set from Python
         return number_by_label(wanted, "min_precision") if isinstance(wanted, list) else wanted
 
 
 def evaluate(model: Tagger | str | Path, dataset: Source, split: str | None = None, **options: Any) -> dict[str, Any]:
-    """Score a model on a split of a corpus, and write what the options `json`, `plots` and `save_predictions` ask for.
+    """Score a model on a split of a corpus; the options `json`, `plots` and `save_predictions` write files.
 
         scores = evaluate("my_tagger", "my_corpus/")
         print(scores["f1"])
@@ -104,7 +103,7 @@ def evaluate(model: Tagger | str | Path, dataset: Source, split: str | None = No
         model: A tagger, its folder, or owner/name on the Hub.
         dataset: A corpus by name, a file, a folder, owner/name on the Hub, a `Dataset`, `DatasetDict`, `DataFrame` or
             list of (words, tags); see `hf_xorner.load_corpus`.
-        split: The split; by default ``test``, or the only one besides the training data or at all.
+        split: The split; by default ``test``, or the only one other than ``train``, or the only one.
         **options: The other options of ``hf-xorner evaluate``, such as ``policy="strict"`` or ``resamples=0``.
 
     Returns:
@@ -126,24 +125,24 @@ def evaluate(model: Tagger | str | Path, dataset: Source, split: str | None = No
 def score(
     options: EvaluationOptions, tagger: Tagger | None = None, dataset: Source | None = None
 ) -> tuple[System, dict[str, Any]]:
-    """Score what the options name.
+    """Score a model or a file of predictions.
 
     Args:
         options: The options.
-        tagger: The loaded model, if it is not to be loaded from `options.model`.
-        dataset: The corpus, if it is not `options.dataset`, as data in memory are.
+        tagger: The model, if it is already loaded.
+        dataset: The corpus, if it is not `options.dataset`, such as data in memory.
 
     Returns:
         The tokens with gold and predicted tags, and the scores.
 
     Raises:
-        ValueError: If the options do not fit together or a file cannot be read; nearly all before the model runs.
+        ValueError: If the options contradict each other or a file cannot be read, usually before the model runs.
     """
     if bool(options.predictions) == bool(options.model) or (options.model and not options.dataset):
         raise ValueError("give either a model and a corpus, or --predictions.")
     reading = options.reading()
     if options.predictions:
-        reading["scheme"] = AUTO  # the option is about the predictions
+        reading["scheme"] = AUTO  # the option is for the predictions
     source = options.dataset if dataset is None else dataset
     corpus = load_corpus(source, options.data_dir, **reading) if options.dataset else {}
     if options.model:
@@ -156,14 +155,14 @@ def score(
             )
         options = replace(options, split=_split_of(options, corpus))
         if options.split == TRAIN and trained_on_it:
-            _log.warning("%s was trained on what is scored; the scores say little about other texts.", options.model)
-    known = TRAIN in corpus and options.split != TRAIN
-    training = Training.of(*words_and_tags(corpus[TRAIN])) if known else None
-    other: System | Tagger | None = None
+            _log.warning("%s was trained on this split; the scores say little about other texts.", options.model)
+    has_training = TRAIN in corpus and options.split != TRAIN
+    training = Training.of(*words_and_tags(corpus[TRAIN])) if has_training else None
+    second: System | Tagger | None = None
     if options.compare and Path(options.compare).is_file():
-        other = System(*read_predictions(options.compare))
+        second = System(*read_predictions(options.compare))
     elif options.compare:
-        other = Tagger.from_pretrained(options.compare, options.device, min_score=0)
+        second = Tagger.from_pretrained(options.compare, options.device, min_score=0)
     if options.predictions:
         system = System(*read_predictions(options.predictions))
     else:
@@ -174,15 +173,15 @@ def score(
     if tagger:
         figures |= _by_score(options, corpus, tagger)
     figures["mistakes"] = wrong_sentences(system, options.policy, scheme)
-    if isinstance(other, Tagger):
-        other = System.of_tagger(other, system.tokens, system.gold, options.batch_size)
-    if other:
-        figures["compare"] = compare(system, other, options.policy, scheme)
+    if isinstance(second, Tagger):
+        second = System.of_tagger(second, system.tokens, system.gold, options.batch_size)
+    if second:
+        figures["compare"] = compare(system, second, options.policy, scheme)
     return system, figures
 
 
 def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -> list[Path]:
-    """Write what the options ask for, and return the files."""
+    """Write the files that the options name, and return their paths."""
     written = []
     if options.save_predictions:
         written.append(Path(options.save_predictions))
@@ -200,24 +199,24 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
 
 
 def _divided(corpus: DatasetDict, model: str, source: str) -> tuple[DatasetDict, bool]:
-    """Return a corpus, and whether the model was trained on it; then what was held out is its validation split."""
+    """Return a corpus, and True if the model was trained on it; then the held-out part becomes its validation split."""
     path = Path(model) / FACTS_FILE
     if not model or not path.is_file():
         return corpus, False
     data = json.loads(path.read_text(encoding="utf-8"))["data"]
     share = (data.get("hold_out") or {}).get("share", 0.0)
-    divided, held = with_validation(corpus, share) if TRAIN in corpus else (corpus, None)
+    divided, held_out = with_validation(corpus, share) if TRAIN in corpus else (corpus, None)
     if corpus_fingerprint(divided) != data["fingerprint"]:
         return corpus, False
-    if held is not None:
+    if held_out is not None:
         _log.warning(
-            "%s: the %d sentences that training held out are the split %s.", source, held.sentences, VALIDATION
+            "%s: the %d sentences that training held out are the split %s.", source, held_out.sentences, VALIDATION
         )
     return divided, True
 
 
 def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[str, Any]:
-    """Return scores of the entities that have at least a score, and the least score that is chosen or was saved."""
+    """Return the scores of entities above several minimum scores, and for the chosen or saved `min_score`."""
     split = str(options.split)
     scored = {}
     for name in {VALIDATION, split} if options.min_precision else {split}:
@@ -236,11 +235,11 @@ def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[s
 
 
 def _split_of(options: EvaluationOptions, corpus: Any) -> str:
-    """Return the split to score: that of the option, test, or else the only one besides the training data or at all."""
+    """Return the split to score: that of the option, else test, else the only one other than train, or at all."""
     split = options.split or _TEST
-    others = [name for name in corpus if name != TRAIN] or list(corpus)
-    if split not in corpus and options.split is None and len(others) == 1:
-        (split,) = others
+    candidates = [name for name in corpus if name != TRAIN] or list(corpus)
+    if split not in corpus and options.split is None and len(candidates) == 1:
+        (split,) = candidates
         _log.warning("%s has no split %s; %s is scored.", options.dataset, _TEST, split)
     if split not in corpus:
         raise ValueError(f"{options.dataset} has no split {split!r}; choose one of {', '.join(corpus)}.")
@@ -248,7 +247,7 @@ def _split_of(options: EvaluationOptions, corpus: Any) -> str:
 
 
 def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) -> Tagger:
-    """Return the tagger, which must know some label of the split."""
+    """Return the tagger; it must have at least one label of the split."""
     tagger = tagger or Tagger.from_pretrained(str(options.model), options.device, min_score=0)
     known, wanted = (
         [label for label in labels if label != "O"]
@@ -264,7 +263,7 @@ def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) 
 
 
 def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:
-    """Return the scheme of the tags; the report by itself would take the IOB1 of a file for IOB2."""
+    """Return the scheme of the tags; `report` alone would mistake the IOB1 of a file for IOB2."""
     if not options.predictions:
         return AUTO
     if options.scheme != AUTO:

@@ -1,11 +1,11 @@
-"""The scores as a metric of the library evaluate."""
+"""The scores as a metric of the `evaluate` library."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from datasets import Features, List, Value
 
-# Names, not the module: if a file evaluate.py is imported in place of the library, this fails with a clear error.
+# If a file evaluate.py is imported in place of the library, this import fails with a clear error.
 from evaluate import Metric, MetricInfo
 
 from ..corpora.schemes import Scheme
@@ -25,10 +25,10 @@ class TaggingMetric(Metric):
         )
 
     Give the evaluator a model with its tokenizer, or a folder: with transformers 5, evaluate 0.4.6 fails on a pipeline.
-    It joins the words of each sentence by spaces, and the tokenizer splits them again. If the same words result, the
-    scores are those on the given words; a word that is split has the label of its first part. A word of spaces alone
-    counts as ``O``, and at the end of a sentence makes the evaluator fail with an IndexError. Its
-    ``strategy="bootstrap"`` does not support sentences of different lengths; `bootstrap_intervals` does.
+    It joins the words of each sentence by spaces, and the tokenizer splits them again. If the words stay the same, so
+    do the scores; a word that is split has the label of its first part. A word of only spaces counts as ``O``, and at
+    the end of a sentence the evaluator fails with an IndexError. Its ``strategy="bootstrap"`` does not support
+    sentences of different lengths; `bootstrap_intervals` does.
     """
 
     def __init__(self, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto", **options: Any) -> None:
@@ -37,8 +37,8 @@ class TaggingMetric(Metric):
         Args:
             policy: The treatment of malformed spans; see `hf_xorner.evaluation.comparison.spans_of_ids`.
             scheme: The tag scheme; "auto" infers it from the prefixes and reads IOB1 as IOB2.
-            **options: Those of `evaluate.Metric`. Predictions stay in memory unless ``keep_in_memory=False``, or
-                ``num_process`` has several processes share them by files, under an ``experiment_id`` of theirs.
+            **options: Options of `evaluate.Metric`. Predictions stay in memory, unless ``keep_in_memory=False`` or
+                ``num_process`` is above 1; several processes share them in files, by their ``experiment_id``.
         """
         self.policy, self.scheme = policy, scheme
         options.setdefault("keep_in_memory", options.get("num_process", 1) == 1)

@@ -11,13 +11,13 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Colours that people with any colour vision can distinguish (Okabe and Ito, 2008), which also differ in lightness.
+# Colours for any colour vision (Okabe and Ito, 2008), which also differ in lightness.
 _BLUE, _ORANGE, _GREEN = "#0072B2", "#E69F00", "#009E73"
 
-# The other outcomes of a gold entity (columns) and of a predicted one (rows): key of the report and heading.
+# Other outcomes of gold entities (columns) and of predicted ones (rows), by their keys in the report.
 _OF_GOLD = {"boundary": "boundary", "boundary_and_type": "boundary and type", "missed": "missed"}
 _OF_PREDICTED = ("inexact", "spurious")
-# The share of the colour range above which a cell is so dark that its number must be white.
+# Above this share of the colour range, the number of a cell is white.
 _DARK = 0.55
 # Inches for one letter of a type's name.
 _LETTER = 0.085
@@ -26,8 +26,8 @@ _LETTER = 0.085
 def draw(report: Mapping[str, Any], folder: str | Path) -> list[Path]:
     """Draw ``confusion.png`` and ``reliability.png`` of a report.
 
-    Keys that are absent or empty are skipped. No window is opened, and the settings of matplotlib do not change: its
-    `pyplot`, and the displays of scikit-learn that use it, would change both.
+    Missing or empty keys are skipped. No window is opened, and the settings of matplotlib do not change, in contrast to
+    `pyplot` and the displays of scikit-learn.
 
     Args:
         report: A report of `hf_xorner.evaluation.report.report`; the keys ``confusion`` and
@@ -57,7 +57,7 @@ def save_figure(path: Path, draw_on: Callable[..., None], *content: Any) -> Path
     figure = Figure(layout="constrained")
     draw_on(figure, *content)
     for text in figure.findobj(Text):
-        text.set_parse_math(False)  # a type or a word may have dollars
+        text.set_parse_math(False)  # a type or a word may contain dollar signs
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", dpi=120)
     return path
@@ -93,15 +93,15 @@ def heat_map(
 
 
 def _draw_confusion(figure: Figure, confusion: Mapping[str, Any]) -> None:
-    """Draw the outcomes of the gold entities of each type, one type a row, and other predictions below."""
+    """Draw the outcomes of gold entities, one row per type, and other predictions below."""
     types = list(confusion["types"])
     size = len(types)
     counts = np.full((size + len(_OF_PREDICTED), size + len(_OF_GOLD)), np.nan)
     counts[:size, :size] = confusion["matrix"]
     counts[:size, size:] = np.transpose([[confusion[key][name] for name in types] for key in _OF_GOLD])
     counts[size:, :size] = [[confusion[key][name] for name in types] for key in _OF_PREDICTED]
-    # Colours show shares, of the gold entities of the row or of the predicted entities of the column: by the number
-    # itself, one frequent type would leave all others white.
+    # Colours show shares of the row's gold entities, or of the column's predicted entities. If they showed numbers, one
+    # frequent type would leave all others white.
     shares = counts.copy()
     shares[:size] /= np.maximum(counts[:size].sum(axis=1, keepdims=True), 1)
     shares[size:, :size] /= np.maximum(counts[:, :size].sum(axis=0), 1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..tagger import Tagger
 
 Tags = Sequence[Sequence[str]]
-# Bins of confidence, and sentences that are shown.
+# Number of bins of confidence, and of example sentences.
 _BINS = _EXAMPLES = 10
 
 
@@ -29,7 +29,7 @@ class System(NamedTuple):
         tokens: The words of each sentence.
         gold: The gold tag of each word.
         predicted: The predicted tag of each word.
-        probabilities: The probability of each predicted tag, in a row, if known.
+        probabilities: The probabilities of all predicted tags, sentence after sentence, if known.
     """
 
     tokens: Sequence[Sequence[str]]
@@ -39,15 +39,15 @@ class System(NamedTuple):
 
     @classmethod
     def of_tagger(cls, tagger: "Tagger", tokens: Sequence[Sequence[str]], gold: Tags, batch_size: int = 64) -> "System":
-        """Label sentences of given words with a tagger.
+        """Label sentences, given as lists of words, with a tagger.
 
         Raises:
-            ValueError: If its probabilities are NaN, in which case it would seem to find no entity.
+            ValueError: If a probability is NaN; otherwise, it would seem that the tagger finds no entities.
         """
         labelled = list(tagger.label(tokens, batch_size))
         probabilities = np.concatenate([np.zeros(0, dtype=np.float32), *(row for _, row in labelled)])
         if np.isnan(probabilities).any():
-            raise ValueError("the model's probabilities are nan, as after training that diverged; score another model.")
+            raise ValueError("the model's probabilities are nan; its training probably diverged. Score another model.")
         return cls(tokens, gold, [tags for tags, _ in labelled], probabilities)
 
 
@@ -77,7 +77,7 @@ def report(
     vector_words: Iterable[str] | None = None,
     resamples: int = 1000,
 ) -> dict[str, Any]:
-    """Score a system, and break the scores down.
+    """Score a system, with breakdowns.
 
     Args:
         system: The predictions.
@@ -134,19 +134,19 @@ def compare(
 ) -> dict[str, Any]:
     """Compare two systems on the same sentences.
 
-    Sentences without words are ignored, as files of predictions cannot hold them.
+    Sentences without words are ignored, since files of predictions have none.
 
     Args:
         system: The predictions of one system.
-        other: Those of the other for the same words, with the same gold tags.
+        other: The predictions of the other system, for the same words and gold tags.
         policy: See `report`.
         scheme: See `report`.
 
     Returns:
         ``scores``, the differences and their significance, see `randomisation_test`; ``better`` and ``worse``, the
-        numbers of sentences in which the first system makes fewer and more mistakes; and ``sentences``, those that
-        differ most: of each the ``words``, and the ``gold`` entities, those ``predicted``, and those of the ``other``,
-        as in `wrong_sentences`.
+        numbers of sentences in which the first system makes fewer and more mistakes; and ``sentences``, those with the
+        greatest difference: their ``words``, and the entities of ``gold``, ``predicted`` and ``other``, as in
+        `wrong_sentences`.
 
     Raises:
         ValueError: If words or gold tags differ.
@@ -177,7 +177,7 @@ def compare(
 def wrong_sentences(
     system: System, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto"
 ) -> list[dict[str, Any]]:
-    """Return ten wrong sentences, those first in which the probability of a wrong tag is the highest.
+    """Return the ten sentences in which a wrong tag has the highest probability.
 
     Returns:
         For each sentence its ``words``, the ``gold`` and the ``predicted`` entities as pairs of type and text (for
@@ -220,16 +220,18 @@ def _examples(
 
 def _entities(tags: Sequence[str], words: Sequence[str], comparison: Comparison) -> list[list[str]]:
     """Return the type and the text of each entity of a sentence."""
-    own = Comparison.of([tags], [tags], comparison.policy, comparison.tag_set.scheme)
-    types = [own.tag_set.types[kind] for kind in own.gold.type]
-    return [list(pair) for pair in zip(types, breakdowns.surface_forms(own.gold, words), strict=True)]
+    single = Comparison.of([tags], [tags], comparison.policy, comparison.tag_set.scheme)
+    types = [single.tag_set.types[kind] for kind in single.gold.type]
+    return [list(pair) for pair in zip(types, breakdowns.surface_forms(single.gold, words), strict=True)]
 
 
 def _malformed(comparison: Comparison) -> dict[str, int]:
-    """Count the spans that the scheme does not allow: those that one policy repairs and the other drops."""
+    """Count the spans that the scheme does not allow, which one policy repairs and the other drops."""
     numbers = []
     for ids in (comparison.gold_ids, comparison.predicted_ids):
-        strict, repaired = (len(spans_of_ids(ids, comparison.lengths, comparison.tag_set, each)) for each in POLICIES)
+        strict, repaired = (
+            len(spans_of_ids(ids, comparison.lengths, comparison.tag_set, policy)) for policy in POLICIES
+        )
         numbers.append(abs(strict - repaired))
     return dict(zip(("gold", "predicted"), numbers, strict=True))
 
@@ -238,24 +240,24 @@ def _malformed(comparison: Comparison) -> dict[str, int]:
 
 
 def calibration(confidences: ArrayLike, correct: ArrayLike) -> dict[str, Any]:
-    """Compare the confidence of predicted entities with the share of them that is correct.
+    """Compare the confidence of predicted entities with the share of correct ones.
 
-    Ten bins have equal width over confidences from 0 to 1. A confidence on a border belongs to the bin below it, and 0
+    Ten bins of equal width cover the confidences from 0 to 1. A confidence on a border belongs to the lower bin, and 0
     to the first, as in Guo et al. (2017), equation 3. The expected calibration error is the mean distance between
-    the confidence and the accuracy of a bin, weighted by the number of its entities.
+    confidence and accuracy of a bin, weighted by its number of entities.
 
     Args:
         confidences: The confidence of each predicted entity, from 0 to 1; see `entity_confidences`. Shape: (spans,).
-        correct: Whether each of them is a gold entity; see `Comparison.correct`. Shape: (spans,).
+        correct: True for those that are gold entities; see `Comparison.correct`. Shape: (spans,).
 
     Returns:
-        ``ece``, the expected calibration error in percent; ``count``, the number of entities; and ``bins``: of each its
-        limits (``lower`` and ``upper``, from 0 to 1), its ``count``, its mean ``confidence`` and its ``accuracy``, the
-        precision of its entities, both in percent and 0 for an empty bin.
+        ``ece``, the expected calibration error in percent; ``count``, the number of entities; and ``bins``, each with
+        its limits ``lower`` and ``upper`` (from 0 to 1), its ``count``, its mean ``confidence``, and its ``accuracy``,
+        the precision of its entities; both are in percent, and 0 for an empty bin.
     """
     confidences = np.asarray(confidences, dtype=np.float64)
     correct = np.asarray(correct, dtype=bool)
-    # i / 10 is exactly the number that a border such as 0.3 is read as; i * 0.1 may be the next one.
+    # 3 / 10 is exactly the float 0.3; 3 * 0.1 is not.
     edges = np.arange(_BINS + 1) / _BINS
     bin_of = np.maximum(np.searchsorted(edges, confidences, side="left") - 1, 0)
     counts = np.bincount(bin_of, minlength=_BINS)
@@ -283,8 +285,8 @@ def entity_confidences(probabilities: ArrayLike, comparison: Comparison) -> NDAr
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     spans = comparison.predicted
-    # Each span is summed separately: a difference of running totals accumulates the rounding of the corpus before it,
-    # and may exceed 1. Every other sum is that of the words between two spans; the 0 ends the last one.
+    # Each span is summed separately: differences of running totals would accumulate rounding errors, and might exceed
+    # 1. Every second sum is of the words between two spans; the 0 ends the last one.
     borders = np.stack([spans.start, spans.end], axis=1).ravel()
     sums = np.add.reduceat(np.append(probabilities, 0.0), borders)[::2] if len(spans) else np.zeros(0)
     return sums / (spans.end - spans.start)

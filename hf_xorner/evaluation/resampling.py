@@ -1,8 +1,8 @@
 """Significance of scores: bootstrap intervals, and a randomisation test between two systems.
 
-Both resample whole sentences, so the counts of each sentence are all they need: its correct, predicted and gold spans,
-or its correct tags and its tokens for plain tags. Sentences with the same counts are drawn together, which gives the
-same distribution from a few hundred kinds of sentences instead of thousands. scipy's `bootstrap` and `permutation_test`
+Both resample whole sentences, so they only need the counts of each sentence: its correct, predicted and gold spans, or
+its correct tags and its tokens for plain tags. Sentences with the same counts are drawn together, which gives the same
+distribution from a few hundred kinds of sentences instead of thousands. scipy's `bootstrap` and `permutation_test`
 resample one sentence at a time, and compare scores as floats, which misses ties.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .comparison import IntArray
 
-# Draws that are scored together, which bounds the memory.
+# Draws that are scored at a time, to limit the memory.
 _DRAWS = 100
 
 # Each score as a ratio of two sums of columns, by the number of columns.
@@ -35,8 +35,8 @@ def bootstrap_intervals(counts: IntArray, resamples: int = 1000, seed: int = 13)
     the interval lies between the quantiles of these scores (Efron, 1979).
 
     Args:
-        counts: Of each sentence its correct, predicted and gold spans, shape (sentences, 3); or, for plain tags, its
-            correct tags and its tokens, shape (sentences, 2).
+        counts: The correct, predicted and gold spans of each sentence, shape (sentences, 3); or, for plain tags, the
+            correct tags and tokens, shape (sentences, 2).
         resamples: The number of resamples.
         seed: The seed of the random numbers.
 
@@ -63,13 +63,13 @@ def randomisation_test(
 ) -> dict[str, dict[str, Any]]:
     """Test whether two systems differ on the same sentences, by paired approximate randomisation.
 
-    If the systems were alike, their outputs could be exchanged. A trial swaps their outputs in each sentence with a
-    probability of one half and compares the scores of the two mixtures. The p value is the share of trials in which
-    they are at least as far apart as the systems are (Noreen, 1989; Yeh, 2000, who shows that tests of F1 that compare
-    sentence by sentence are misleading). Differences are compared as fractions, so that ties count.
+    If the systems were equally good, their outputs could be exchanged. A trial swaps their outputs in each sentence
+    with a probability of one half, and compares the scores of the two mixtures. The p value is the share of trials in
+    which they differ at least as much as the systems do (Noreen, 1989; Yeh, 2000, who shows that tests of F1 that
+    compare sentence by sentence are misleading). Differences are compared as fractions, so that ties count.
 
-    Sentences in which the systems differ alike can be swapped in fewer ways than there are subsets of them. If all
-    outcomes together are no more than ``trials``, each of them is weighted instead, and the p value is exact.
+    Sentences with the same difference between the systems are interchangeable, so only the number of swapped ones
+    matters. If there are at most ``trials`` outcomes, all are weighted by their probability, and the p value is exact.
 
     Args:
         counts_a: The counts of one system by sentence; see `bootstrap_intervals`.
@@ -78,10 +78,10 @@ def randomisation_test(
         seed: The seed of the random numbers.
 
     Returns:
-        For ``precision``, ``recall`` and ``f1``, or for ``accuracy``: ``p``, between 0 and 1, with one more trial in
-        numerator and denominator unless it is exact (Noreen's estimate, which is never 0); ``difference``, the score of
-        the first system less that of the second in percent; ``trials``, the number of trials or of outcomes; ``exact``,
-        whether all outcomes were weighted.
+        For ``precision``, ``recall`` and ``f1``, or for ``accuracy``: ``p``, between 0 and 1; unless it is exact, 1 is
+        added to numerator and denominator (Noreen's estimate, which is never 0); ``difference``, the score of the first
+        system minus that of the second, in percent; ``trials``, the number of trials or of outcomes; ``exact``, true if
+        all outcomes were weighted.
     """
     first, second = (counts.sum(axis=0, keepdims=True) for counts in (counts_a, counts_b))  # (1, columns)
     kinds, sizes = _kinds_of_difference(counts_a - counts_b)
@@ -90,7 +90,7 @@ def randomisation_test(
     figures = _FIGURES[counts_a.shape[1]]
     extreme = dict.fromkeys(figures, 0)
     for swapped, weights in _every_outcome(sizes) if exact else _random_outcomes(sizes, trials, seed):
-        # A swap moves a difference from one system to the other; without any, a kind holds size times its difference.
+        # A swap moves a difference from one system to the other; without swaps, a kind has size times its difference.
         differences = (sizes - 2 * swapped) @ kinds  # (draws, columns)
         mixture_a, mixture_b = (first + second + differences) // 2, (first + second - differences) // 2
         for name, figure in figures.items():
@@ -113,7 +113,7 @@ def randomisation_test(
 def _kinds_of_difference(differences: IntArray) -> tuple[IntArray, IntArray]:
     """Return the distinct differences other than 0, up to their sign, and the number of sentences with each.
 
-    The sign does not matter once it is swapped with a probability of one half.
+    The sign does not matter, since it is swapped with a probability of one half.
     """
     differences = differences[differences.any(axis=1)]
     leading = np.take_along_axis(differences, (differences != 0).argmax(axis=1)[:, None], axis=1)
@@ -124,7 +124,7 @@ def _kinds_of_difference(differences: IntArray) -> tuple[IntArray, IntArray]:
 def _every_outcome(sizes: IntArray) -> Iterator[tuple[IntArray, NDArray[Any]]]:
     """Yield all numbers of swapped sentences by kind, (draws, kinds), and the number of subsets for each of them.
 
-    The weights are Python's integers, as they exceed 64 bits.
+    The weights are Python integers, as they may exceed 64 bits.
     """
     outcomes = product(*(range(size + 1) for size in sizes.tolist()))
     while rows := list(islice(outcomes, _DRAWS)):
@@ -153,6 +153,6 @@ def _percent(fraction: _Fraction) -> NDArray[Any]:
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any], figure: _Ratio) -> _Fraction:
-    """Return the distances of scores as fractions of Python's integers, whose products may exceed 64 bits."""
+    """Return the distances of scores as fractions of Python integers, as products may exceed 64 bits."""
     (part_a, whole_a), (part_b, whole_b) = (_fraction(totals.astype(object), figure) for totals in (a, b))
     return abs(part_a * whole_b - part_b * whole_a), whole_a * whole_b

@@ -1,4 +1,4 @@
-"""Scores of predicted tags against gold tags, in percent; training, evaluation, cards and papers all use these."""
+"""Scores of predicted tags against gold tags, in percent, for training, evaluation, cards and papers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -24,7 +24,7 @@ def span_scores(
 
     Args:
         gold: The gold tags of each sentence.
-        predicted: As many predicted tags of as many sentences.
+        predicted: The predicted tags of each sentence.
         policy: The treatment of malformed spans on both sides; see `hf_xorner.evaluation.comparison.spans_of_ids`.
         scheme: The tag scheme; "auto" infers it from the prefixes and reads IOB1 as IOB2.
 
@@ -38,13 +38,13 @@ def span_scores(
 
 
 def scores_of(comparison: Comparison) -> dict[str, Any]:
-    """Score a comparison by strict match: a predicted span counts if a gold span has its type and both its ends.
+    """Score a comparison by strict match: a predicted span is correct if a gold span has its type, start and end.
 
     Returns:
         ``precision``, ``recall``, ``f1`` (micro averages over spans), ``support`` (the number of gold spans),
         ``accuracy`` (over tokens), ``macro`` (the means of the types' ``precision``, ``recall`` and ``f1``) and
         ``per_type``: for each type in gold or prediction its ``precision``, ``recall``, ``f1`` and ``support``. A ratio
-        without a denominator is 0. Plain tags (part of speech) have ``accuracy`` alone.
+        without a denominator is 0. Plain tags (parts of speech) only have ``accuracy``.
     """
     right = (comparison.gold_ids == comparison.predicted_ids)[comparison.labelled]
     accuracy = percent(int(right.sum()), len(right))
@@ -63,12 +63,12 @@ def compute_metrics_for(id2label: Mapping[int, str]) -> Callable[[EvalPrediction
     """Return a ``compute_metrics`` for the Trainer of a token classification model.
 
     The function takes logits (sentences, tokens, labels), or label ids (sentences, tokens) if
-    ``preprocess_logits_for_metrics`` has taken the argmax. Tokens whose gold label is -100 are left out; -1 is the
-    number of ``?``, the gold tag of words without label (see `Comparison`). It returns ``precision``, ``recall``,
-    ``f1`` and ``accuracy`` in percent; for plain labels ``accuracy`` alone.
+    ``preprocess_logits_for_metrics`` has taken the argmax. Tokens whose gold label is -100 are ignored; -1 is the
+    number of ``?``, the gold tag of words without a label (see `Comparison`). It returns ``precision``, ``recall``,
+    ``f1`` and ``accuracy`` in percent; for plain labels only ``accuracy``.
 
     Args:
-        id2label: The labels of the model by id: those of our models are IOB2 or plain.
+        id2label: The labels of the model by id, IOB2 or plain.
     """
     labels = [id2label[index] for index in range(len(id2label))]
     tag_set = TagSet.of(labels)

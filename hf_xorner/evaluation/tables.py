@@ -11,21 +11,21 @@ _KEPT = {**_RATIOS, "entities": "found"}
 _NAME_WIDTH = 22
 _WIDTH = 11
 
-# Tables with one row a group: the key of the report, or of its part "vocabulary"; the title; the columns with headings.
+# Tables with one row per group: the key in the report or in its part "vocabulary"; the title; columns and headings.
 _GROUPS: dict[str, tuple[str, dict[str, str]]] = {
     "per_type": ("By type", _GROUP),
-    "per_length": ("By length in words (predicted entities by their own length)", _GROUP),
+    "per_length": ("By length in words (gold and predicted entities by their own lengths)", _GROUP),
     "sentence_kinds": ("By sentence: all capitals, a third numbers, up to 6 words, others", _GROUP),
     "per_tag": ("By tag", _GROUP),
-    "seen": ("Entities whose surface form is one of an entity in training, and others", _GROUP),
-    "entities": ("Entities by what training and vectors have of their words", _GROUP),
-    "words": ("Words by what training and vectors have", {"accuracy": "accuracy", "support": "words"}),
-    "chunk_tags": ("Recall of gold tags by position, whatever the type", {"recall": "recall", "support": "words"}),
+    "seen": ("Entities seen and unseen as entities in the training data", _GROUP),
+    "entities": ("Entities by presence of their words in training data and vectors", _GROUP),
+    "words": ("Words by presence in training data and vectors", {"accuracy": "accuracy", "support": "words"}),
+    "chunk_tags": ("Recall of gold tags by position, for all types", {"recall": "recall", "support": "words"}),
 }
 
 
 def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """Format the scores of splits: one line a type and one for all of them, in percent.
+    """Format the scores of splits: one line per type and one for all, in percent.
 
     Args:
         scores: The result of `span_scores` by split.
@@ -60,7 +60,7 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
         rows = [(f"{row['lower']:.2f} to {row['upper']:.2f}", row) for row in bins if row["count"]]
         yield _table(title, {"confidence": "confidence", "accuracy": "precision", "count": "entities"}, rows)
     if "thresholds" in report:
-        yield _table("Entities with at least a score", _KEPT, report["thresholds"].items(), "least score")
+        yield _table("Entities with at least this score", _KEPT, report["thresholds"].items(), "min. score")
     if "min_score" in report:
         value, rows = report["min_score"].values()
         pairs = value.items() if isinstance(value, Mapping) else [("", value)]
@@ -74,10 +74,10 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
         ]
         columns = {name: name for name in ("difference", "p", "trials")}
         yield _table("Difference to the other system, and its p value by randomisation", columns, rows)
-        title = f"Fewer mistakes than the other in {better:,} sentences, more in {worse:,}; the greatest differences"
+        title = f"Fewer mistakes than the other in {better:,} sentences, more in {worse:,}; greatest differences"
         yield _sentences(title, sentences, ("gold", "predicted", "other"))
     if report.get("mistakes"):
-        yield _sentences("Wrong sentences, the surest mistakes first", report["mistakes"], ("gold", "predicted"))
+        yield _sentences("Wrong sentences, most confident mistakes first", report["mistakes"], ("gold", "predicted"))
 
 
 def _overview(report: Mapping[str, Any]) -> list[str]:
@@ -110,7 +110,7 @@ def _table(
 
 
 def _confusion(confusion: Mapping[str, Any]) -> list[str]:
-    """Format gold types by predicted types with both ends right, and the other outcomes of either side."""
+    """Format gold types by predicted types of spans with equal ends, and the other outcomes of both sides."""
     types = confusion["types"]
     outcomes = {"boundary": "ends", "boundary_and_type": "ends+type", "missed": "missed"}
     rows = [
@@ -118,7 +118,7 @@ def _confusion(confusion: Mapping[str, Any]) -> list[str]:
         for name, row in zip(types, confusion["matrix"], strict=True)
     ]
     rows += [_row(key, [confusion[key][name] for name in types]) for key in ("inexact", "spurious")]
-    return ["Gold entities (down) by what was predicted (across)", _row("", [*types, *outcomes.values()]), *rows]
+    return ["Gold entities (down) by prediction (across)", _row("", [*types, *outcomes.values()]), *rows]
 
 
 def _sentences(title: str, rows: Iterable[Mapping[str, Any]], sides: Sequence[str]) -> list[str]:

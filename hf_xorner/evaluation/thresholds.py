@@ -1,4 +1,4 @@
-"""Precision and recall of entities that have at least a score, and the least score for a wanted precision."""
+"""Precision and recall of entities with a minimum score, and the minimum score for a wanted precision."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ScoredEntities(NamedTuple):
     """The entities that a tagger finds in labelled sentences, in any order.
 
     Attributes:
-        scores: The score of each. Shape: (entities,), as the next two.
-        correct: Whether it is a gold entity.
-        labels: Its label.
+        scores: Their scores. Shape: (entities,).
+        correct: True for gold entities. Shape: (entities,).
+        labels: Their labels. Shape: (entities,).
         gold: The number of gold entities of each label.
     """
 
@@ -42,7 +42,7 @@ class ScoredEntities(NamedTuple):
         policy: Policy,
         batch_size: int,
     ) -> ScoredEntities | None:
-        """Tag sentences of given words, whatever `min_score` the tagger has; None for plain tags."""
+        """Tag sentences, given as lists of words, without a minimum score; None for plain tags."""
         comparison = Comparison.of(gold, gold, policy)
         if comparison.tag_set.plain:
             return None
@@ -60,22 +60,22 @@ class ScoredEntities(NamedTuple):
         return cls(np.array(scores, dtype=float), np.array(correct, dtype=bool), np.array(labels), Counter(names))
 
     def at(self, min_score: NumberByLabel) -> dict[str, float]:
-        """Score the entities that have at least a score.
+        """Score the entities with a minimum score.
 
         Returns:
             ``precision``, ``recall`` and ``f1`` in percent, ``support``, the number of gold entities, and ``entities``,
-            the number of those that have the score.
+            the number of entities with this score.
         """
-        kept = self.scores >= [least_score(min_score, label) for label in self.labels.tolist()]
-        count = int(kept.sum())
-        return {**ratios(int(self.correct[kept].sum()), count, sum(self.gold.values())), "entities": count}
+        above = self.scores >= [least_score(min_score, label) for label in self.labels.tolist()]
+        count = int(above.sum())
+        return {**ratios(int(self.correct[above].sum()), count, sum(self.gold.values())), "entities": count}
 
     def table(self) -> dict[str, dict[str, float]]:
         """Return `at` for scores from 0 to 0.99."""
         return {f"{least:.2f}": self.at(least) for least in _SHOWN}
 
     def least_score_for(self, precision: float, label: str | None = None) -> float:
-        """Return the least score with which entities reach a precision and the most of them are kept.
+        """Return the lowest minimum score with which entities reach a precision.
 
         It lies between the scores of two entities, with as few digits as possible; 0 if all entities are kept.
 
@@ -86,17 +86,17 @@ class ScoredEntities(NamedTuple):
         Raises:
             ValueError: If no score reaches the precision.
         """
-        chosen = np.full(len(self.scores), True) if label is None else self.labels == label
-        order = np.argsort(-self.scores[chosen])
-        scores, right = self.scores[chosen][order], self.correct[chosen][order].cumsum()
+        selected = np.full(len(self.scores), True) if label is None else self.labels == label
+        order = np.argsort(-self.scores[selected])
+        scores, right = self.scores[selected][order], self.correct[selected][order].cumsum()
         percent = 100 * right / np.arange(1, len(right) + 1)
-        # Entities of one score are kept or left out together.
+        # Entities with the same score are kept or left out together.
         ends = np.flatnonzero(scores != np.append(scores[1:], -1.0))
         reached = ends[percent[ends] >= precision]
         if not len(reached):
-            what = "no entity is found" if not len(ends) else f"the most is {percent[ends].max():.2f} %"
+            reason = "no entity is found" if not len(ends) else f"the most is {percent[ends].max():.2f} %"
             of_label = "" if label is None else f" of {label}"
-            raise ValueError(f"no min_score reaches a precision{of_label} of {precision:g} %: {what}.")
+            raise ValueError(f"no min_score reaches a precision{of_label} of {precision:g} %: {reason}.")
         last = int(reached[-1])
         if last + 1 == len(scores):
             return 0.0
@@ -106,14 +106,14 @@ class ScoredEntities(NamedTuple):
 
 
 def choose_min_score(entities: ScoredEntities, precision: NumberByLabel) -> NumberByLabel:
-    """Return the least score, or those of labels, for a precision in percent; see `ScoredEntities.least_score_for`."""
+    """Return the minimum score, or one per label, for a precision in percent; see `ScoredEntities.least_score_for`."""
     if isinstance(precision, Mapping):
         return {label: entities.least_score_for(number, label) for label, number in precision.items()}
     return entities.least_score_for(precision)
 
 
 def save_min_score(folder: Path, min_score: NumberByLabel) -> Path:
-    """Save a least score in the config of a model, where `Tagger` finds it, and return the file."""
+    """Save a minimum score in the config of a model, where `Tagger` reads it, and return the file."""
     path = folder / "config.json"
     config: dict[str, Any] = {**json.loads(path.read_text(encoding="utf-8")), "min_score": min_score}
     return write_whole(path, f"{json.dumps(config, indent=2, sort_keys=True)}\n")

@@ -17,9 +17,9 @@ _PREFIX = "encoder/"
 
 
 def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Value:
-    """Features (T, B, hidden) of words from their pieces (T, B, P): ids + 1, and 0 for none.
+    """Features (T, B, hidden) of words from the ids + 1 of their pieces, 0 for none: (T, B, P).
 
-    Every sentence has as many windows as the longest one of the batch; the encoder reads them all at once.
+    Every sentence has as many windows as the longest one of the batch; the encoder reads all windows at once.
     """
     config = context.config
     time, batch, room = (graph.size(pieces, axis) for axis in range(3))
@@ -28,17 +28,17 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     step = capacity - overlap
 
     def windows(count: Value) -> Value:
-        """The number of windows over sentences of so many pieces."""
+        """The number of windows over sentences of `count` pieces."""
         return graph.Max(count + (step - 1 - overlap), step) / step
 
     # The pieces of each sentence, one after another.
-    every = graph.reshape(graph.transpose(pieces, 1, 0, 2), batch, -1)  # (B, T · P)
-    present = every > 0
+    flat = graph.reshape(graph.transpose(pieces, 1, 0, 2), batch, -1)  # (B, T · P)
+    present = flat > 0
     counted = graph.CumSum(graph.cast(present, "int64"), 1)
     rank, count = counted - 1, graph.max(counted, 1)
-    behind = graph.unsqueeze(graph.size(every, 1), 0)
-    sentence = graph.zeros(batch, graph.size(every, 1) + 1, dtype=np.int64)
-    sentence = graph.ScatterElements(sentence, graph.Where(present, rank, behind), every - 1, axis=1)
+    behind = graph.unsqueeze(graph.size(flat, 1), 0)
+    sentence = graph.zeros(batch, graph.size(flat, 1) + 1, dtype=np.int64)
+    sentence = graph.ScatterElements(sentence, graph.Where(present, rank, behind), flat - 1, axis=1)
     longest = graph.Max(graph.max(count, 0, keep=True), 1)
 
     # Their windows, in the frame of the encoder's special pieces.
@@ -56,9 +56,9 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     for index, piece in enumerate(suffix):
         ids = graph.Where(position == size + index, piece, ids)
     mask = graph.cast(position < (size + len(suffix)), "int64")
-    states = _add_encoder(graph, context, *(graph.reshape(each, -1, total) for each in (ids, mask)))
+    states = _add_encoder(graph, context, *(graph.reshape(values, -1, total) for values in (ids, mask)))
 
-    # Each piece takes its state from the window that holds it most centrally, and a word the mean of its pieces'.
+    # A piece takes its state from the window in which it is nearest to the middle; a word has the mean of its pieces.
     states = graph.reshape(states, batch, number * total, context.output_size)
     home = graph.Min(graph.Max(rank - overlap // 2, 0) / step, graph.unsqueeze(windows(count), 1) - 1)
     place = graph.Max(home * total + rank - home * step + len(prefix), 0)
@@ -82,7 +82,7 @@ class _Layers(nn.Module):
 
 
 def _add_encoder(graph: Graph, context: ContextualFeatures, ids: Value, mask: Value) -> Value:
-    """The encoder's own graph, by PyTorch's exporter, as a part of this one."""
+    """Include the encoder's graph from PyTorch's exporter."""
     example = torch.full((2, 7), context.padding)
     sizes = {0: torch.export.Dim("windows"), 1: torch.export.Dim("pieces")}
     with warnings.catch_warnings():

@@ -17,7 +17,7 @@ from .graph import Graph, Value
 from .recurrent import reversed_words
 from .transitions import add_transitions
 
-#: The score of a barred tag or transition.
+#: The score of a forbidden tag or transition.
 _BARRED = -1e9
 
 
@@ -26,8 +26,8 @@ class DecodedValues(NamedTuple):
 
     path: Value  # (T, B)
     log_probs: Value  # (T, B, L) log posterior of all public labels
-    alone: Value  # (T, B) log probability of the path's tags by themselves
-    conditional: Value  # (T, B) given the tag before
+    alone: Value  # (T, B) marginal log probability of the path's tags
+    conditional: Value  # (T, B) log probability given the previous tag
 
 
 def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value, lengths: Value) -> DecodedValues:
@@ -47,13 +47,13 @@ def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value
 
 
 class _Chain(NamedTuple):
-    """The scores of a batch, in float64; those of barred tags are finite, since −∞ − −∞ would be NaN."""
+    """The scores of a batch, in float64; scores of forbidden tags are finite, since −∞ − −∞ would be NaN."""
 
     emissions: Value  # (T, B, K)
     transitions: Value  # (K, K), or (T, B, K, K) into each word
     start: Value  # (B, K)
     end: Value  # (K,)
-    conditioned: bool  # whether every word has its own transitions
+    conditioned: bool  # true if every word has its own transitions
 
 
 def _add_crf(
@@ -62,12 +62,12 @@ def _add_crf(
     tags, time = model.tags.num_inner, graph.size(states, 0)
     chain = _chain(graph, model, decoder, states)
     (best_before, sums_before), (best_after, sums_after) = _paths(graph, chain, lengths)
-    # The best tag of a word is that of the best of all paths through the word.
+    # The best path has, for each word, the tag with the best path through it.
     best = best_before + chain.emissions + best_after
     path = graph.ArgMax(best, axis=-1, keepdims=0)
     log_probs = graph.log_softmax(best + sums_before + sums_after)
     alone = graph.pick(log_probs, path)
-    # Given the tag before; what belongs to the word before is one step later here.
+    # Given the previous tag: values of the previous word are shifted by one step.
     before = _later(graph, path)
     pair = before * tags + path
     if chain.conditioned:
@@ -75,20 +75,20 @@ def _add_crf(
     else:
         moves = graph.Gather(graph.reshape(chain.transitions, -1), pair)
     after = best_after + sums_after
-    rest = chain.emissions + after - graph.ReduceLogSumExp(sums_after, [2])
-    conditional = graph.pick(rest, path) - graph.pick(_later(graph, after), before) + moves
+    scores = chain.emissions + after - graph.ReduceLogSumExp(sums_after, [2])
+    conditional = graph.pick(scores, path) - graph.pick(_later(graph, after), before) + moves
     steps = graph.unsqueeze(graph.arange(time), 1)  # (T, 1)
     conditional = graph.Where(steps == 0, alone, conditional)
     inside = steps < lengths
-    alone, conditional = (graph.Where(inside, _finite(graph, each), 0.0) for each in (alone, conditional))
+    alone, conditional = (graph.Where(inside, _finite(graph, values), 0.0) for values in (alone, conditional))
     return DecodedValues(path, _public(graph, model.tags, _finite(graph, log_probs)), alone, conditional)
 
 
 def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecoder, states: Value) -> _Chain:
     tags = model.tags.num_inner
     time, batch = graph.size(states, 0), graph.size(states, 1)
-    nothing = model.config.pairs_only
-    emissions = graph.zeros(time, batch, tags) if nothing else graph.linear(states, model.classifier)
+    no_emissions = model.config.pairs_only
+    emissions = graph.zeros(time, batch, tags) if no_emissions else graph.linear(states, model.classifier)
     start: torch.Tensor | Value = torch.zeros(tags)
     end = graph.value(torch.zeros(tags) if decoder.end is None else decoder.end)
     conditioned = isinstance(decoder, ConditionedCrfDecoder)
@@ -114,13 +114,13 @@ def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecode
 
 
 def _paths(graph: Graph, chain: _Chain, lengths: Value) -> list[list[Value]]:
-    """The paths before and after each tag of each word, without its emission.
+    """The scores of the paths before and after each tag of each word, without its emission.
 
-    One loop goes from both ends. Sums are relative to the best path, which is exact for scores of any size.
+    One loop runs from both ends. Sums are relative to the best path, which is exact for scores of any size.
 
     Returns:
-        For both sides, the score of the best path and the log-sum of all paths less that score, up to a number for each
-        word: (T, B, K) each.
+        For both sides, the score of the best path, and the log-sum of all paths minus this score, up to a constant for
+        each word: (T, B, K) each.
     """
     both = graph.stack(chain.emissions, reversed_words(graph, chain.emissions, lengths), axis=1)
     both = graph.unsqueeze(both, 3)  # (T, 2, B, 1, K)
@@ -148,7 +148,7 @@ def _paths(graph: Graph, chain: _Chain, lengths: Value) -> list[list[Value]]:
 
 
 def _finite(graph: Graph, log_probs: Value) -> Value:
-    """Log probabilities in float32, with the lowest one that the model returns."""
+    """Log probabilities in float32, at least the lowest one that the model returns."""
     return graph.Max(graph.cast(log_probs, "float32"), float(IMPOSSIBLE))
 
 
@@ -166,7 +166,7 @@ def _later(graph: Graph, values: Value) -> Value:
 
 
 def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair: bool) -> Value:
-    """The public labels (T, B) of inner tags (T, B), as `TagSpace.to_public_path` has them."""
+    """The public labels (T, B) of inner tags (T, B); see `TagSpace.to_public_path`."""
     if not tags.chunked:
         return path
     tables, (outside_tag, outside) = tags.on(torch.device("cpu")), tags.outside
@@ -184,10 +184,10 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
 def _well_formed(graph: Graph, kind: Value, continued: Value, scheme: str) -> Value:
     """True for words (T, B) in a chunk B I* E or S, or B I* in IOB2.
 
-    `continued` says which words continue the word before.
+    `continued` is true for words that continue the chunk of the previous word.
     """
     starts = graph.cast(~continued, "int64")
-    chunk = graph.CumSum(starts, 0) - 1  # each word's chunk in its sentence
+    chunk = graph.CumSum(starts, 0) - 1  # the number of each word's chunk in its sentence
     ends = graph.concat(
         graph.slice(starts, 1, None, axis=0), graph.filled(1, 1, graph.size(kind, 1), dtype=np.int64), axis=0
     )
@@ -217,8 +217,8 @@ def _public(graph: Graph, tags: TagSpace, log_probs: Value) -> Value:
 
 
 def add_probability(graph: Graph, log_probs: Value, labels: Value) -> Value:
-    """Probability (T, B), as in the model's logits, of the labels (T, B), from the log posterior (T, B, L)."""
+    """The probability (T, B) of labels (T, B) by the model's logits, from the log posterior (T, B, L)."""
     # A label more probable than the decoded one is lowered to just below it.
-    others = graph.Min(log_probs - graph.unsqueeze(graph.pick(log_probs, labels), -1), -MARGIN)
-    own = 1 - float(np.exp(-MARGIN))  # the decoded label is among them, lowered
-    return graph.Reciprocal(graph.sum(graph.Exp(others), -1) + own)
+    lowered = graph.Min(log_probs - graph.unsqueeze(graph.pick(log_probs, labels), -1), -MARGIN)
+    correction = 1 - float(np.exp(-MARGIN))  # the decoded label is among them, lowered
+    return graph.Reciprocal(graph.sum(graph.Exp(lowered), -1) + correction)

@@ -17,7 +17,7 @@ from ..models.modeling_stack_lstm import WordVectors
 from .graph import Graph, Value
 from .recurrent import add_recurrence
 
-#: A score so low that its exponential is 0, unless all are.
+#: A score whose exponential is 0, unless all scores are this low.
 _NEVER = -1e30
 
 
@@ -93,39 +93,39 @@ def _within(graph: Graph, states: Value, lengths: Value) -> Value:
 
 
 def _convolution(graph: Graph, layer: Any, words: Value) -> Value:
-    """A convolution over words (B, C, T), of which as many come out."""
+    """A convolution over words (B, C, T) that keeps their number."""
     weight, dilation = layer.weight, getattr(layer, "dilation", 1)
     (dilation,) = dilation if isinstance(dilation, tuple) else (dilation,)
     reach = dilation * (weight.shape[2] // 2)
-    flat = graph.weight(weight.flatten(1))  # one scale a filter where it is quantised
+    flat = graph.weight(weight.flatten(1))  # one scale per filter if it is quantised
     return graph.Conv(words, graph.reshape(flat, *weight.shape), layer.bias, pads=[reach, reach], dilations=[dilation])
 
 
 def _related(graph: Graph, relation: Relation, states: Value, within: Value, lengths: Value) -> Value:
     """r_i of all words: states (T, B, C) → (T, B, C)."""
     projection: Any = relation.projection
-    own_weight, other_weight = (graph.weight(part.t()) for part in projection.weight.chunk(2, 1))
+    first_weight, second_weight = (graph.weight(part.t()) for part in projection.weight.chunk(2, 1))
     values = states * within
     count = graph.unsqueeze(graph.cast(graph.Max(lengths, 1), "float32"), 1)  # (B, 1)
-    own = states @ own_weight + projection.bias
+    u = states @ first_weight + projection.bias
     if isinstance(relation, DirectRelation):
-        return own + (graph.sum(values, 0) / count) @ other_weight
-    other = states @ other_weight
+        return u + (graph.sum(values, 0) / count) @ second_weight
+    v = states @ second_weight
     if isinstance(relation, GatedRelation):
 
         def add_word(sums: Value, part: Value, value: Value) -> tuple[Value]:
-            return (sums + graph.Sigmoid(own + part) * value,)
+            return (sums + graph.Sigmoid(u + part) * value,)
 
         # One word at a time, in memory linear in the length.
-        nothing = graph.Expand(0.0, graph.Shape(own))
-        (sums,) = graph.scan(add_word, [nothing], [other, values])
+        nothing = graph.Expand(0.0, graph.Shape(u))
+        (sums,) = graph.scan(add_word, [nothing], [v, values])
         return sums / count
-    gates = graph.Sigmoid(graph.transpose(own, 1, 0, 2) + graph.transpose(other, 1, 2, 0))  # (B, T, T)
+    gates = graph.Sigmoid(graph.transpose(u, 1, 0, 2) + graph.transpose(v, 1, 2, 0))  # (B, T, T)
     return graph.transpose(gates @ graph.transpose(values, 1, 0, 2), 1, 0, 2) / count
 
 
 def _attention(graph: Graph, attention: WindowedSelfAttention, states: Value, lengths: Value) -> Value:
-    """The context (T, B, heads · head_dim) of self-attention; all windows are computed side by side."""
+    """The context (T, B, heads · head_dim) of self-attention; all windows are computed at once."""
     heads, size = attention.num_heads, attention.head_dim
     step, time, batch = attention.window - attention.overlap, graph.size(states, 0), graph.size(states, 1)
     width = graph.Min(time, attention.window)
@@ -146,12 +146,12 @@ def _attention(graph: Graph, attention: WindowedSelfAttention, states: Value, le
     scores = graph.Where(graph.unsqueeze(allowed, 2, 3), scores, _NEVER)
     context = graph.transpose(graph.Softmax(scores, axis=-1) @ value, 0, 1, 3, 2, 4)
     context = graph.reshape(context, batch, windows * width, heads * size)
-    # Each word takes its context from the window that holds it most centrally.
-    last = graph.Max(lengths + (step - 1 - attention.overlap), step) / step - 1  # a sentence's own last window
+    # A word takes its context from the window in which it is nearest to the middle.
+    last = graph.Max(lengths + (step - 1 - attention.overlap), step) / step - 1  # the last window of each sentence
     home = graph.Min(
         graph.Max(graph.arange(time) - attention.overlap // 2, 0) / step, graph.unsqueeze(last, 1)
     )  # (B, T)
     index = home * width + graph.arange(time) - home * step
-    # Padding may lie outside of its sentence's last window.
+    # Padding may be outside of the last window.
     index = graph.Min(graph.Max(index, 0), windows * width - 1)
     return graph.transpose(graph.pick_rows(context, index), 1, 0, 2)

@@ -36,8 +36,8 @@ def add_features(graph: Graph, features: WordFeatures, ids: dict[str, Value], in
     vectors = _add_word_features(graph, features, words, chars, pieces)
     parts = [graph.Gather(graph.squeeze(graph.concat(*vectors), 1), index)] if vectors else []
     if features.context is not None and pieces is not None:
-        there = graph.unsqueeze(graph.cast(mask, "bool"), 2)
-        in_sentences = graph.Where(there, graph.Gather(ids["piece_ids"], index), 0)
+        inside = graph.unsqueeze(graph.cast(mask, "bool"), 2)
+        in_sentences = graph.Where(inside, graph.Gather(ids["piece_ids"], index), 0)
         parts.append(add_context(graph, features.context, in_sentences))
     return graph.concat(*parts)
 
@@ -45,7 +45,7 @@ def add_features(graph: Graph, features: WordFeatures, ids: dict[str, Value], in
 def _add_word_features(
     graph: Graph, features: WordFeatures, words: Any, chars: Any, pieces: Value | None
 ) -> list[Value]:
-    """Features (T, B, …) of words (T, B), of characters (T, B, W) and, where there are any, pieces (T, B, P)."""
+    """Features (T, B, …) of words (T, B), characters (T, B, W) and, if there are any, pieces (T, B, P)."""
     config = features.config
     vectors: list[Value] = []
     codes = features.char_types.long()
@@ -78,7 +78,7 @@ def _rows_of_words(graph: Graph, config: TaggerConfig, words: Value) -> Value:
 
 
 def _frozen(graph: Graph, table: FrozenVectors, index: Value) -> Value:
-    """Vectors (…, d) of rows (…), kept in the bits that they have in the model if these are few."""
+    """Vectors (…, d) of rows (…), stored in the bits of the model's table if these are few."""
     if table.scale is None:
         return graph.rows(table.weight, index)
     vectors = graph.cast(graph.Gather(table.weight, index), "float32")
@@ -97,9 +97,9 @@ def _add_composed(graph: Graph, composed: ComposedVectors, pieces: Value) -> Val
     vectors = _frozen(graph, composed, pieces)  # (T, B, P, d)
     count = graph.sum(graph.cast(pieces > 0, "int64"), -1)  # (T, B)
     first = graph.squeeze(graph.slice(vectors, 0, 1, axis=2), 2)
-    whole = graph.unsqueeze(graph.cast(graph.Max(count, 1), "float32"), -1)
+    divisor = graph.unsqueeze(graph.cast(graph.Max(count, 1), "float32"), -1)
     last = graph.GatherND(vectors, graph.unsqueeze(graph.Max(count - 1, 0), -1), batch_dims=2)
-    parts = graph.concat(first, graph.sum(vectors, 2) / whole, last)
+    parts = graph.concat(first, graph.sum(vectors, 2) / divisor, last)
     mixed = parts @ graph.weight(composed.mix.t()) + composed.bias
     return graph.Where(graph.unsqueeze(count > 1, -1), mixed, first)
 
@@ -109,8 +109,8 @@ def _add_composed(graph: Graph, composed: ComposedVectors, pieces: Value) -> Val
 
 def _casing(graph: Graph, types: Value) -> Value:
     upper, lower = graph.any(types == UPPER, -1), graph.any(types == LOWER, -1)
-    rest = graph.Where(lower & ~upper, 2, 3)
-    return graph.Where(upper & ~lower, 0, graph.Where(_first(graph, types) == UPPER, 1, rest))
+    without_all_upper = graph.Where(lower & ~upper, 2, 3)
+    return graph.Where(upper & ~lower, 0, graph.Where(_first(graph, types) == UPPER, 1, without_all_upper))
 
 
 def _shape(graph: Graph, types: Value, chars: Value) -> Value:
@@ -130,9 +130,9 @@ def _first(graph: Graph, types: Value) -> Value:
 
 
 def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value, max_word_chars: int) -> Value:
-    # Columns that the caller has cut off, as far as they matter.
+    # Restore columns that the caller has cut off, if they change the result.
     room = graph.Max(graph.Min(cnn.padding_needed(), max_word_chars - graph.size(chars, 2)), 0)
-    # One more entry, the first, is the padding on either side of the rows.
+    # A new first entry is the padding on either side of the rows.
     place = torch.cat([torch.tensor([PADDING]), torch.arange(len(codes))])
     characters = cnn.embedding.weight.detach()[place]
     if cnn.with_types:
@@ -167,7 +167,7 @@ def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value,
 
 
 def _add_lstm(graph: Graph, lstm: CharacterLstm, chars: Value) -> Value:
-    """All words of the batch at once, longest first; at each step the first ones, which have not ended."""
+    """Run all words of the batch at once, longest first; each step computes those that have not ended."""
     time, batch, width = (graph.size(chars, axis) for axis in range(3))
     rows = graph.reshape(chars, -1, width)  # (N, W)
     if lstm.skip_unknown:
@@ -183,7 +183,7 @@ def _add_lstm(graph: Graph, lstm: CharacterLstm, chars: Value) -> Value:
         last = graph.arange(width + 2) == graph.unsqueeze(lengths + 1, 1)
         rows, lengths = graph.Where(last, len(vectors) + 1, rows), lengths + 2
         vectors = torch.cat([vectors, lstm.boundaries])
-    something = graph.unsqueeze(lengths > 0, 1)
+    has_characters = graph.unsqueeze(lengths > 0, 1)
     lengths, order = graph.TopK(lengths, graph.size(rows, 0), outputs=2)
     rows = graph.Gather(rows, order)
     layer: Any = lstm.lstm
@@ -205,6 +205,6 @@ def _add_lstm(graph: Graph, lstm: CharacterLstm, chars: Value) -> Value:
 
     *_, h, _ = graph.loop(step, cells.start(graph.size(rows, 0)), graph.Gather(lengths, 0))
     ends = graph.reshape(graph.transpose(h, 1, 0, 2), -1, lstm.output_size)
-    # Back to the order of the words.
+    # Restore the order of the words.
     place = graph.ScatterElements(order, order, graph.arange(graph.size(rows, 0)), axis=0)
-    return graph.reshape(graph.Where(something, graph.Gather(ends, place), 0.0), time, batch, lstm.output_size)
+    return graph.reshape(graph.Where(has_characters, graph.Gather(ends, place), 0.0), time, batch, lstm.output_size)

@@ -1,4 +1,4 @@
-"""A graph of ONNX nodes that is written like a program: every call of an operator adds a node."""
+"""A graph of ONNX nodes that is built like a program: every call of an operator adds a node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-#: The version of ONNX's operators, of 2022, and that of the file format which goes with it.
+#: The version of ONNX's operators (of 2022), and the matching version of the file format.
 OPSET, IR_VERSION = 18, 8
 
 #: Smaller weights are not saved as int8.
@@ -24,7 +24,7 @@ _TYPES = {
     "float64": TensorProto.DOUBLE,
 }
 
-#: What stands for a value: one of the graph, a tensor, or numbers (whole ones are int64, others float32).
+#: A value of the graph, a tensor, or numbers (integers become int64, others float32).
 ValueLike = Any
 
 
@@ -47,7 +47,7 @@ class Value:
         return self.graph.Mul(self, other)
 
     def __truediv__(self, other: ValueLike) -> Value:
-        """Division; of whole numbers, rounded towards 0."""
+        """Divide; the quotient of integers is rounded towards 0."""
         return self.graph.Div(self, other)
 
     def __matmul__(self, other: ValueLike) -> Value:
@@ -80,12 +80,12 @@ class Value:
 class Graph:
     """Nodes in the order in which they were added, and the weights that they read.
 
-    `graph.Relu(x)` adds a node of that operator and returns its output; keyword arguments are its attributes.
+    `graph.Relu(x)` adds a node of this operator and returns its output; keyword arguments are its attributes.
     """
 
     def __init__(self, precision: str = "fp32") -> None:
         self.precision = precision
-        self.nodes: list[onnx.NodeProto] = []  # of the main graph, or of the body of a loop while that is written
+        self.nodes: list[onnx.NodeProto] = []  # of the main graph, or of the loop's body that is being built
         self.initializers: list[onnx.TensorProto] = []
         self._constants: dict[tuple[str, Any], Value] = {}
         self._count = 0
@@ -96,16 +96,16 @@ class Graph:
 
         def add_node(*inputs: ValueLike, outputs: int = 1, **attributes: Any) -> Any:
             names = ["" if value is None else self.value(value).name for value in inputs]
-            made = [self._new() for _ in range(outputs)]
-            self.nodes.append(helper.make_node(operator, names, [value.name for value in made], **attributes))
-            return made[0] if outputs == 1 else made
+            results = [self._new() for _ in range(outputs)]
+            self.nodes.append(helper.make_node(operator, names, [value.name for value in results], **attributes))
+            return results[0] if outputs == 1 else results
 
         return add_node
 
     # --- Constants and weights ---------------------------------------------------------------------------------------
 
     def value(self, value: ValueLike) -> Value:
-        """The value of the graph that stands for a tensor or numbers."""
+        """The value of the graph for a tensor or numbers."""
         if isinstance(value, Value):
             return value
         if isinstance(value, torch.Tensor):
@@ -120,19 +120,19 @@ class Graph:
         return self._constants[key]
 
     def weight(self, weight: torch.Tensor) -> Value:
-        """A weight in float32, which is saved in the precision of the graph."""
+        """A weight in float32, saved in the precision of the graph."""
         stored, scale = self._stored(weight)
         values = self.value(stored) if stored.dtype == torch.float32 else self.cast(stored, "float32")
         return values if scale is None else values * scale
 
     def rows(self, table: torch.Tensor, index: Value) -> Value:
-        """Rows (…, d) in float32 of a weight (N, d), which is saved, and read, in the precision of the graph."""
+        """Rows (…, d) in float32 of a weight (N, d) that is saved and read in the precision of the graph."""
         stored, scale = self._stored(table)
         rows = self.cast(self.Gather(stored, index), "float32")
         return rows if scale is None else rows * self.Gather(scale, index)
 
     def _stored(self, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The weight as it is saved, and the scale by which each of its rows is multiplied, if there are any."""
+        """The weight as it is saved, and the scale of each of its rows, if there are any."""
         if self.precision == "int8" and weight.dim() > 1 and weight.numel() >= FEWEST_QUANTIZED:
             weight = weight.detach().float()
             scale = (weight.abs().amax(-1, keepdim=True) / 127).clamp(min=torch.finfo(torch.float32).tiny)
@@ -169,7 +169,7 @@ class Graph:
         return self.Transpose(value, perm=axes)
 
     def unsqueeze(self, value: ValueLike, *axes: int) -> Value:
-        """The value with more axes, of size 1."""
+        """The value with new axes of size 1."""
         return self.Unsqueeze(value, list(axes))
 
     def squeeze(self, value: Value, *axes: int) -> Value:
@@ -177,7 +177,7 @@ class Graph:
         return self.Squeeze(value, list(axes))
 
     def concat(self, *values: ValueLike, axis: int = -1) -> Value:
-        """The values side by side."""
+        """The values concatenated along an axis."""
         return self.Concat(*values, axis=axis) if len(values) > 1 else self.value(values[0])
 
     def stack(self, *values: Value, axis: int = 0) -> Value:
@@ -185,8 +185,8 @@ class Graph:
         return self.Concat(*(self.unsqueeze(value, axis) for value in values), axis=axis)
 
     def slice(self, value: Value, start: Value | int, stop: Value | int | None, axis: int) -> Value:
-        """A part of the value along an axis; no `stop` is its end."""
-        bounds = [[each] if isinstance(each, int) else each for each in (start, 2**62 if stop is None else stop)]
+        """A part of the value along an axis, up to its end if `stop` is None."""
+        bounds = [[bound] if isinstance(bound, int) else bound for bound in (start, 2**62 if stop is None else stop)]
         return self.Slice(value, *bounds, [axis])
 
     def split(self, value: Value, parts: int, axis: int = -1) -> list[Value]:
@@ -194,7 +194,7 @@ class Graph:
         return self.Split(value, axis=axis, num_outputs=parts, outputs=parts) if parts > 1 else [value]
 
     def arange(self, size: Value) -> Value:
-        """Whole numbers from 0 up to a size (1,)."""
+        """The integers from 0 to a size (1,), excluded."""
         return self.Range(0, self.squeeze(size, 0), 1)
 
     def zeros(self, *sizes: Value | int, dtype: Any = np.float32) -> Value:
@@ -238,41 +238,41 @@ class Graph:
         """Loop over the first axis of the inputs.
 
         Args:
-            body: Called with the states and one entry of each input; returns the new states, and outputs.
+            body: Called with the states and one entry of each input; returns the new states and the outputs.
             states: The states before the first step.
-            inputs: Tensors of one number of entries.
+            inputs: Tensors with the same number of entries.
 
         Returns:
-            The last states, and the outputs of all steps, stacked.
+            The last states, and the stacked outputs of all steps.
         """
         graph, count = self._body(body, len(states) + len(inputs))
-        found = self.Scan(*states, *inputs, outputs=count, body=graph, num_scan_inputs=len(inputs))
-        return found if count > 1 else [found]
+        results = self.Scan(*states, *inputs, outputs=count, body=graph, num_scan_inputs=len(inputs))
+        return results if count > 1 else [results]
 
     def loop(
         self, body: Callable[..., Sequence[Value]], states: Sequence[ValueLike], times: Value | None = None
     ) -> list[Value]:
-        """Loop a number of times, or as long as the body says.
+        """Loop a number of times, or as long as the body returns true.
 
         Args:
-            body: Called with the number of the step, from 0 up, and the states; returns whether to go on, the new
-                states, and outputs.
+            body: Called with the number of the step, from 0, and the states; returns true to continue, the new states,
+                and the outputs.
             states: The states before the first step.
-            times: The number of steps, a scalar; by default any number, but at least one.
+            times: The maximum number of steps, a scalar; by default there is none.
 
         Returns:
-            The last states, and the outputs of all steps, stacked.
+            The last states, and the stacked outputs of all steps.
         """
         graph, count = self._body(lambda step, _, *rest: body(step, *rest), 2 + len(states))
         for place, dtype in zip(graph.input, ("int64", "bool"), strict=False):
             place.CopyFrom(helper.make_tensor_value_info(place.name, _TYPES[dtype], []))
-        found = self.Loop(times, True, *states, outputs=count - 1, body=graph)
-        return found if count > 2 else [found]
+        results = self.Loop(times, True, *states, outputs=count - 1, body=graph)
+        return results if count > 2 else [results]
 
     def _body(self, body: Callable[..., Sequence[Value]], count: int) -> tuple[onnx.GraphProto, int]:
-        """The body of a loop, called with a number of values, and the number of its results.
+        """Build the body of a loop with `count` inputs; return it with the number of its results.
 
-        Its values have no types: these follow from those outside.
+        Its values have no types, which ONNX infers from the values outside.
         """
         outer, self.nodes = self.nodes, []
         inputs = [self._new() for _ in range(count)]
@@ -283,7 +283,7 @@ class Graph:
         return graph, len(outputs)
 
     def include(self, model: onnx.ModelProto, inputs: Sequence[Value]) -> Value:
-        """The only output of another model, whose nodes and weights become part of this graph, under their names."""
+        """Add the nodes and weights of another model, under their names, and return its only output."""
         for place, value in zip(model.graph.input, inputs, strict=True):
             self.nodes.append(helper.make_node("Identity", [value.name], [place.name]))
         for tensor in model.graph.initializer:
@@ -294,7 +294,7 @@ class Graph:
             else:
                 self.initializers.append(tensor)
         for node in model.graph.node:
-            del node.metadata_props[:]  # the code that it was made from, with its path
+            del node.metadata_props[:]  # source code and paths
             self.nodes.append(node)
         return Value(self, model.graph.output[0].name)
 
@@ -310,7 +310,7 @@ class Graph:
         """The finished model.
 
         Args:
-            inputs: Types and shapes of the inputs; names stand for sizes that differ from call to call.
+            inputs: Types and shapes of the inputs; sizes that are names are variable.
             outputs: The values that are returned, with types and shapes.
         """
         for name, (value, _, _) in outputs.items():

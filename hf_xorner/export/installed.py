@@ -1,6 +1,6 @@
-"""Tag texts with the model of this package, by ONNX Runtime, tokenizers and NumPy alone.
+"""Tag texts with the model of this package, which needs ONNX Runtime, tokenizers and NumPy.
 
-`--to package` writes this module, and what it imports, as the `__init__.py` of a package with a model.
+`--to package` writes this module, joined with the modules that it imports, as the `__init__.py` of a package.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def stream(texts: Iterable[str | Sequence[str]]) -> Iterator[Entities]:
 
 def main() -> None:
     """Print each text of the command line, or each line of standard input, with its entities."""
-    parser = argparse.ArgumentParser(description="Print each text with its entities, one JSON object a line.")
+    parser = argparse.ArgumentParser(description="Print each text with its entities, one JSON object per line.")
     parser.add_argument("text", nargs="*", help="A text; by default the lines of standard input.")
     texts = parser.parse_args().text or (line.rstrip("\n") for line in sys.stdin)
     if hasattr(signal, "SIGPIPE"):  # not on Windows; the reader of the output, such as head, may close it

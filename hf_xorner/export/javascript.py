@@ -1,7 +1,7 @@
 r"""The word rule as a JavaScript regular expression with the flag `v`.
 
-What differs between Oniguruma and JavaScript: the names of scripts, `\s`, `\z`, escapes, possessive quantifiers, atomic
-groups and `(?i:…)`. An atomic part X becomes `(?=(?<name>X))\k<name>`, which matches the same.
+Oniguruma and JavaScript differ in the names of scripts, `\s`, `\z`, escapes, possessive quantifiers, atomic groups and
+`(?i:…)`. An atomic part X becomes `(?=(?<name>X))\k<name>`, which matches the same.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 _SCRIPTS = ("Katakana", "Han", "Hiragana", "Hebrew", "Latin", "Greek", "Cyrillic")
-#: Escapes that mean the same in both, but for those of properties.
+#: Translations of escapes other than those of properties and code points.
 _ESCAPES = {"s": r"\p{White_Space}", "S": r"\P{White_Space}", "z": "$", "n": r"\n", "r": r"\r"}
-#: Characters that fold to a letter of ASCII in addition to its other case.
+#: Characters beyond ASCII that fold to an ASCII letter.
 _FOLDED = {"s": "\u017f", "k": "\u212a"}
 
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})")
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"\\(?:x\{([0-9A-Fa-f]+)\}|([pP])\{(\w+)\}|(.))", re.DOTALL
 
 
 def javascript_pattern(pattern: str) -> str:
-    """The source of a JavaScript expression that matches as an Oniguruma one of the kind in `word_rule.py`."""
+    """Translate an Oniguruma expression, as in `word_rule.py`, to a JavaScript expression that matches the same."""
     return _Translation(pattern).alternatives()
 
 
@@ -66,7 +66,7 @@ class _Translation:
         return f"{'(?:' if opening in ('(', '(?i:') else opening}{inside})"
 
     def atomic(self, part: str) -> str:
-        """Match the part once: no shorter match of it is tried later."""
+        """Make a part atomic: no shorter match of it is tried later."""
         self.atomics += 1
         return rf"(?:(?=(?<a{self.atomics}>{part}))\k<a{self.atomics}>)"
 
@@ -108,7 +108,7 @@ class _Translation:
         return literal if literal.isascii() and literal.isalnum() else rf"\u{{{ord(literal):X}}}"
 
     def take(self, expression: re.Pattern[str]) -> str | None:
-        """Return what an expression matches here, and go on behind it; None if it does not match."""
+        """Return the match of an expression at the current place and move behind it; None if there is no match."""
         match = expression.match(self.pattern, self.place)
         if match is None:
             return None
@@ -116,7 +116,7 @@ class _Translation:
         return match.group()
 
     def skip(self, text: str) -> bool:
-        """True if a text is here; then step behind it."""
-        here = self.pattern.startswith(text, self.place)
-        self.place += len(text) * here
-        return here
+        """Return True if a text is at the current place, and move behind it."""
+        matches = self.pattern.startswith(text, self.place)
+        self.place += len(text) * matches
+        return matches

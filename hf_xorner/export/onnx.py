@@ -1,9 +1,9 @@
 """Export of a tagger to one ONNX graph, from the ids of words, characters and pieces to labels and probabilities.
 
-The graph is written node by node from the modules of the model: recurrences are ONNX's own `LSTM`, `Scan` and `Loop`,
-for any length, and an export takes less than a second. `torch.onnx.export` unrolls loops and cannot trace the model's
-code, which reads values to save time; a second, traceable form of it would be as long. The tests compare every
-architecture with PyTorch. Only the encoder of a contextual model is exported by PyTorch.
+The graph is built node by node from the modules of the model. Recurrences are ONNX's `LSTM`, `Scan` and `Loop`, which
+support any length; an export takes less than a second. `torch.onnx.export` unrolls loops and cannot trace the model's
+code, which reads values to save time; a second, traceable version of it would be as long as this export. The tests
+compare every architecture with PyTorch. Only the encoder of a contextual model is exported by PyTorch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> lis
 
     Args:
         source: The model's folder, or its repository on the Hub.
-        output: The folder to write to; that of the model gets the new files.
+        output: The folder to write to; if it is the model's folder, only the new files are written.
         precision: See `onnx_model`.
 
     Returns:
@@ -44,12 +44,12 @@ def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> lis
 
 
 def exported_files(source: str, precision: str) -> dict[str, bytes]:
-    """The graph, the config and the tokenizer of a saved tagger, by the names of their files."""
+    """The files of the graph, the config and the tokenizer of a saved tagger, by name."""
     model, tokenizer = load(source, dtype=torch.float32)
     with tempfile.TemporaryDirectory() as folder:
         model.config.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        # Their Python files need PyTorch.
+        # Not the Python files, which need PyTorch.
         contents = {path.name: path.read_bytes() for path in sorted(Path(folder).glob("*.json"))}
     return {GRAPH_FILE: onnx_model(model, precision).SerializeToString(), **contents}
 
@@ -58,14 +58,15 @@ def exported_files(source: str, precision: str) -> dict[str, bytes]:
 def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> onnx.ModelProto:
     """The ONNX model of a tagger.
 
-    Its inputs are those of the distinct words of a batch: `input_ids` (distinct,), `char_ids` (distinct, characters)
-    and, for models that read them, `piece_ids` (distinct, pieces); and, right-padded, `word_index` (batch, words), the
-    index of each word among them, and `attention_mask` (batch, words). Columns of `char_ids` in which all words have
-    ended may be cut off. Outputs: `labels` and `probabilities` (batch, words), and `path_log_probs` (batch, words, 2).
+    Inputs of the distinct words of a batch: `input_ids` (distinct,), `char_ids` (distinct, characters) and, for models
+    that read pieces, `piece_ids` (distinct, pieces). Inputs of right-padded sentences: `word_index` (batch, words), the
+    index of each word among the distinct ones, and `attention_mask` (batch, words). Columns of `char_ids` after the end
+    of all words may be cut off. Outputs: `labels` and `probabilities` (batch, words), and `path_log_probs` (batch,
+    words, 2).
 
     Args:
         model: The tagger.
-        precision: That of the saved weights, "fp32", "fp16" or "int8"; computations are in float32.
+        precision: The precision of saved weights, "fp32", "fp16" or "int8"; computations are in float32.
     """
     graph, config = Graph(precision), model.config
     shapes: dict[str, list[str | int]] = {

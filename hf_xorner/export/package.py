@@ -37,7 +37,7 @@ def export_package(
         The wheel.
 
     Raises:
-        ValueError: If the name or the version cannot be that of a package.
+        ValueError: If the name or the version is invalid.
     """
     if not name or not _NAME.fullmatch(name):
         raise ValueError(
@@ -55,7 +55,7 @@ def export_package(
     wheel = io.BytesIO()
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for file, content in contents.items():
-            # The earliest date that a ZIP file can have, so that the same model gives the same bytes.
+            # The earliest date of ZIP files, so that the same model results in the same bytes.
             archive.writestr(zipfile.ZipInfo(file, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
     return [write_whole(Path(output) / f"{name}-{version}-py3-none-any.whl", wheel.getvalue())]
 
@@ -65,14 +65,16 @@ def _digest(content: bytes) -> str:
 
 
 def _metadata(source: str, name: str, version: str) -> str:
-    """The content of METADATA: the facts of pip, and the model's card."""
+    """The content of METADATA: the fields for pip, and the model's card."""
     path = Path(source) / "README.md"
     card = None
     if path.is_file() or not path.parent.is_dir():
         card = ModelCard.load(path if path.is_file() else source, ignore_metadata_errors=True)
     # Of the requirements of this package, those of the runtime.
-    needed = [each.partition(";")[0] for each in requires("hf_xorner") or ()]
-    needed = [each for each in needed if re.match("(numpy|onnxruntime|tokenizers)\\b", each)]
+    requirements = [requirement.partition(";")[0] for requirement in requires("hf_xorner") or ()]
+    requirements = [
+        requirement for requirement in requirements if re.match("(numpy|onnxruntime|tokenizers)\\b", requirement)
+    ]
     lines = [
         "Metadata-Version: 2.1",
         f"Name: {name}",
@@ -80,7 +82,7 @@ def _metadata(source: str, name: str, version: str) -> str:
         "Summary: A tagger for words in text, by ONNX Runtime",
         *([f"License: {card.data.license}"] if card and card.data.license else []),
         "Requires-Python: >=3.10",
-        *(f"Requires-Dist: {each}" for each in needed),
+        *(f"Requires-Dist: {requirement}" for requirement in requirements),
         "Description-Content-Type: text/markdown",
     ]
     return "\n".join(lines) + f"\n\n{card.text.strip() if card else ''}\n"

@@ -30,14 +30,14 @@ def add_recurrence(
     return graph.squeeze(first, 1), graph.squeeze(second, 1)
 
 
-def _add_fused(graph: Graph, layer: BiLayer, which: list[int], direction: str, inputs: Value, lengths: Value) -> Value:
+def _add_fused(graph: Graph, layer: BiLayer, directions: list[int], mode: str, inputs: Value, lengths: Value) -> Value:
     """The states (T, directions, B, H) of a standard LSTM or a plain recurrent layer."""
     gates = _ONNX_GATES if isinstance(layer, BiLstmLayer) else [0]
 
     def ordered(weight: Tensor) -> Tensor:
-        return weight[which].unflatten(1, (len(gates), -1))[:, gates].flatten(1, 2)
+        return weight[directions].unflatten(1, (len(gates), -1))[:, gates].flatten(1, 2)
 
-    bias = torch.cat([ordered(layer.bias), torch.zeros_like(layer.bias[which])], 1)
+    bias = torch.cat([ordered(layer.bias), torch.zeros_like(layer.bias[directions])], 1)
     operator = graph.RNN if isinstance(layer, BiRnnLayer) else graph.LSTM
     return operator(
         inputs,
@@ -46,14 +46,14 @@ def _add_fused(graph: Graph, layer: BiLayer, which: list[int], direction: str, i
         bias,
         graph.cast(lengths, "int32"),
         hidden_size=layer.hidden_size,
-        direction=direction,
+        direction=mode,
     )
 
 
 def _add_coupled(
     graph: Graph, layer: CoupledBiLstmLayer, forward: Value, backward: Value, lengths: Value
 ) -> tuple[Value, Value]:
-    """The same of a coupled LSTM, step by step."""
+    """The states of a coupled LSTM, step by step."""
     both = graph.stack(forward, reversed_words(graph, backward, lengths), axis=1)  # (T, 2, B, d)
     products = both @ graph.weight(layer.weight_ih.mT) + layer.bias.unsqueeze(1)
     cells = Cells.of_layers(graph, [layer])
@@ -68,21 +68,21 @@ def _add_coupled(
 
 
 def reversed_words(graph: Graph, values: Value, lengths: Value) -> Value:
-    """Values of words (T, B, …) in the reverse order of each sentence, padding last."""
+    """Values (T, B, …) with the words of each sentence reversed, padding last."""
     return graph.ReverseSequence(values, lengths, time_axis=0, batch_axis=1)
 
 
 class Cells:
-    """The cells of D recurrences side by side, of several layers, each of which reads the states below.
+    """The cells of D parallel recurrences with several layers, each of which reads the states of the layer below.
 
-    States are the h and c of the lowest layer, those of the one above, and so on, (D, N, H) each.
+    States are the h and c of the lowest layer, then of the layer above, and so on, (D, N, H) each.
 
     Args:
         graph: The graph.
-        recurrent: Of each layer, the weight (D, gates · H, H) of h.
-        upward: Of each layer but the lowest, the weight (D, gates · H, H) and the bias (D, gates · H) of the h below.
-        peepholes: Of each layer of coupled LSTMs, the weight (D, 2H, H) of c for i and o; empty for standard ones.
-        first: Of each layer, h and c before the first step, (D, 2, H).
+        recurrent: The weight (D, gates · H, H) of h, for each layer.
+        upward: The weight (D, gates · H, H) and the bias (D, gates · H) for the h below, for each layer but the lowest.
+        peepholes: The weight (D, 2H, H) of c for i and o, for each layer; empty for standard LSTMs.
+        first: h and c before the first step, (D, 2, H), for each layer.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Cells:
 
     @classmethod
     def of_layers(cls, graph: Graph, layers: Sequence[Any]) -> Cells:
-        """The cells of both directions of recurrent layers, of which each direction reads its own states below."""
+        """The cells of both directions of recurrent layers; each direction reads its own states of the layer below."""
         return cls(
             graph,
             [layer.weight_hh for layer in layers],

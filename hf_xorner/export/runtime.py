@@ -1,4 +1,4 @@
-"""Tag texts with an exported model, by ONNX Runtime, tokenizers and NumPy alone.
+"""Tag texts with an exported model, which needs ONNX Runtime, tokenizers and NumPy.
 
     from onnx_tagger import OnnxTagger
 
@@ -6,7 +6,7 @@
     for entity in tagger("Ann Smith met Zeus in New York."):
         print(entity.label, entity.text, entity.start, entity.end, entity.score)
 
-An export writes this module and the modules of the package that it imports to one file, `onnx_tagger.py`.
+An export joins this module and the modules of the package that it imports into one file, `onnx_tagger.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..models.word_ids import WordLookup, WordPieces, Words
 #: The files that an export adds to those of a saved model: the graph, and the code that runs it.
 GRAPH_FILE, RUNTIME_FILE = "model.onnx", "onnx_tagger.py"
 
-#: Sentences of a batch: as fast as more, in less memory.
+#: Maximum number of sentences in a batch; more are not faster and take more memory.
 SENTENCES = 16
 
 
@@ -38,9 +38,9 @@ class OnnxTagger(BaseTagger):
         session: ONNX Runtime's session of the model.
         tokenizer: Its tokenizer.
         labels: Its labels in the order of their ids.
-        threads: Batches that are computed at a time.
+        threads: Number of batches that are computed at a time.
         min_score: Entities with a lower score are left out; one number, or numbers by label.
-        default: What `min_score` is by default.
+        default: The default of `min_score`.
     """
 
     batches_ahead = 8
@@ -57,7 +57,7 @@ class OnnxTagger(BaseTagger):
         super().__init__(labels, tokenizer, min_score, default)
         self.session = session
         self.threads = threads
-        self._inputs = {each.name for each in session.get_inputs()}  # a model need not read pieces
+        self._inputs = {entry.name for entry in session.get_inputs()}  # some models do not read pieces
 
     @classmethod
     def from_pretrained(
@@ -73,10 +73,10 @@ class OnnxTagger(BaseTagger):
         Args:
             folder: The folder.
             file: The model in it.
-            threads: Batches that are computed at a time; by default one for each processor.
-            providers: Those of ONNX Runtime, such as "CUDAExecutionProvider".
-            min_score: Entities with a lower score are left out: one number from 0 to 1, or numbers by label. By default
-                `min_score` of config.json, if it is there, or else 0.
+            threads: Number of batches that are computed at a time; by default one per processor.
+            providers: Execution providers of ONNX Runtime, such as "CUDAExecutionProvider".
+            min_score: Entities with a lower score are left out: one number from 0 to 1, or numbers by label. The
+                default is `min_score` in config.json, or 0.
 
         Raises:
             ValueError: If a file is missing or broken, or labels are not numbered from 0.
@@ -135,7 +135,7 @@ def read_lookup(folder: Path) -> WordLookup:
 def _loaded(path: Path, load: Callable[[Path], Any]) -> Any:
     try:
         return load(path)
-    # Missing and broken files, and the errors of tokenizers and ONNX Runtime, share no other type.
+    # The errors for missing and broken files, of tokenizers and of ONNX Runtime have no common type.
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(f"{path} cannot be loaded ({reason}); copy the whole folder of the export.") from None
@@ -149,20 +149,21 @@ def _session(path: Path, providers: Sequence[Any]) -> Any:
     from onnxruntime import InferenceSession, SessionOptions
 
     options = SessionOptions()
-    options.intra_op_num_threads = 1  # Threads compute batches of their own.
+    options.intra_op_num_threads = 1  # Each thread computes a batch.
     options.enable_mem_pattern = False  # Batches have many shapes.
     options.log_severity_level = 3
     return InferenceSession(path, options, providers=list(providers))
 
 
 def _inputs(words: Words, mask: np.ndarray, place: np.ndarray) -> dict[str, np.ndarray]:
-    """The inputs of a batch, from its mask (B, T) and the places of its words among all.
+    """The inputs of a batch, from its mask (B, T) and the indices of its words among all words.
 
-    A graph computes each distinct word of a batch once: it reads their ids, and the index among them of every word.
+    The graph computes each distinct word of a batch once: it reads the ids of distinct words, and their index for every
+    word.
     """
     index = words.place[place]
     rows: Any = slice(None)
-    if len(index) < len(words.place):  # more batches
+    if len(index) < len(words.place):  # there are several batches
         rows, index = np.unique(index, return_inverse=True)
     word_index = np.zeros(mask.shape, dtype=np.int64)
     word_index[mask] = index

@@ -40,7 +40,7 @@ def _cells(graph: Graph, lstms: Sequence[StackLstm]) -> Cells:
     """The cells of LSTMs of equal size."""
 
     def stacked(name: str) -> list[torch.Tensor]:
-        """That weight of all LSTMs, of each layer."""
+        """The weight of this name for each layer, stacked over the LSTMs."""
         return [torch.stack(weights) for weights in zip(*(getattr(lstm, name) for lstm in lstms), strict=True)]
 
     upward = stacked("weight_up") if lstms[0].weight_up is not None else []
@@ -56,7 +56,7 @@ def _input_products(graph: Graph, lstm: StackLstm, inputs: Value) -> Value:
 
 
 def _buffer_states(graph: Graph, lstm: StackLstm, words: Value, lengths: Value) -> Value:
-    """The states (T + 1, B, H) of the LSTM that reads words (T, B, d) from the last one on, by the words left."""
+    """The states (T + 1, B, H) of the LSTM that reads words (T, B, d) backwards, by the number of words left."""
     cells = _cells(graph, [lstm])
     products = graph.unsqueeze(_input_products(graph, lstm, reversed_words(graph, words, lengths)), 1)
 
@@ -71,7 +71,7 @@ def _buffer_states(graph: Graph, lstm: StackLstm, words: Value, lengths: Value) 
 
 
 class _Composition:
-    """Vectors of chunks (see `SpanComposition.compose`), of words in rows of all words (N, d)."""
+    """Vectors of chunks (see `SpanComposition.forward`), whose words are rows of all words (N, d)."""
 
     def __init__(self, graph: Graph, composition: SpanComposition, guard: torch.Tensor, words: Value) -> None:
         self.graph, self.composition = graph, composition
@@ -86,7 +86,7 @@ class _Composition:
         self.cells = Cells.of_layers(graph, [layer, *composition.above])
 
     def vectors(self, place: Value, lengths: Value, types: Value, width: Value) -> Value:
-        """Vectors (n, g) of chunks of the words in rows `place` (n, L), of lengths and types (n,).
+        """Vectors (n, g) of chunks with the words in rows `place` (n, L), and with lengths and types (n,).
 
         L is the scalar `width`; if it is 0, nothing is computed and the vectors are arbitrary.
         """
@@ -108,7 +108,7 @@ class _Composition:
                 of_type = types + self.first_type
                 rows[0] = graph.Where(last == number, of_type, rows[0])
                 rows[1] = graph.Where(number == 0, of_type, rows[1])
-            gates = graph.stack(*(graph.Gather(table, each) for table, each in zip(self.products, rows, strict=True)))
+            gates = graph.stack(*(graph.Gather(table, rows_) for table, rows_ in zip(self.products, rows, strict=True)))
             under_way = graph.unsqueeze(last >= number, 1)
             pushed = zip(self.cells.push(gates, states), states, strict=True)
             return [graph.value(True), *(graph.Where(under_way, *both) for both in pushed)]
@@ -124,7 +124,7 @@ class _Composition:
 
 
 class _History(NamedTuple):
-    """The actions of a search (S, B), and what was there before each."""
+    """The actions of a search (S, B), and the state before each."""
 
     actions: Value  # NO_ACTION after the last
     log_probs: Value  # (S, B, actions)
@@ -137,7 +137,7 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
     time, batch = (graph.squeeze(graph.size(words, axis), 0) for axis in range(2))
     sentence = graph.arange(graph.size(words, 1))
     flat = graph.reshape(words, -1, scorer.stack.start.shape[0])
-    # All that depends only on the words is computed in advance.
+    # Products that only depend on the words are computed in advance.
     parts = scorer.hidden.weight.split(size, 1)  # of the output, the stack, the buffer, the actions
     from_buffer = _buffer_states(graph, scorer.buffer, words, lengths) @ graph.weight(parts[2].t()) + scorer.hidden.bias
     from_buffer = graph.reshape(from_buffer, -1, size)  # by words left and sentence
@@ -165,7 +165,7 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
 
         shifts, outs, reduces = action == SHIFT, action == OUT, action >= FIRST_REDUCE
         word = graph.Min(position, time - 1) * batch + sentence
-        # Chunks of the words on the stack, where one is reduced.
+        # Chunks of the words on the stack, for sentences with REDUCE.
         width = graph.ReduceMax(graph.Where(reduces, depth, 0), keepdims=0)
         columns = graph.Range(0, width, 1)
         place = graph.unsqueeze(position - depth, 1) + columns
@@ -221,21 +221,21 @@ class _Steps:
         self.shifts = graph.CumSum(graph.cast(self.shift, "int64"), 0, exclusive=1)  # words shifted before
         number, reduced_at = self._events(actions >= FIRST_REDUCE, self.count)
         end = self.at(reduced_at, number)
-        self.closed = end < self.count  # (S, B) whether there is a REDUCE at or after each step
+        self.closed = end < self.count  # (S, B) true if there is a REDUCE at or after the step
         self.end = graph.Min(end, self.count - 1)  # (S, B) the first one
-        _, own = self._events(self.shift | (actions == OUT), time)
-        own = graph.slice(own, 0, time, axis=0)
-        self.taken = own < self.count  # (T, B) whether each word leaves the buffer
-        self.own = graph.Where(self.taken, own, 0)  # (T, B) the step at which it does
-        self.shifted = self.at(graph.cast(self.shift, "int64"), self.own) == 1  # (T, B) by SHIFT
+        _, leaving = self._events(self.shift | (actions == OUT), time)
+        leaving = graph.slice(leaving, 0, time, axis=0)
+        self.leaves = leaving < self.count  # (T, B) true if a word leaves the buffer
+        self.leaving = graph.Where(self.leaves, leaving, 0)  # (T, B) the step at which it does
+        self.shifted = self.at(graph.cast(self.shift, "int64"), self.leaving) == 1  # (T, B) true if by SHIFT
 
     def _events(self, events: Value, size: Value) -> tuple[Value, Value]:
-        """The number of events before each step, and the steps (size + 1, B) of events, S where there is none."""
+        """The number of events before each step, and the steps (size + 1, B) of events, S if there are fewer."""
         graph, shape = self.graph, self.graph.Shape(events)
         number = graph.CumSum(graph.cast(events, "int64"), 0, exclusive=1)
         nowhere = graph.Expand(self.count, graph.shape(size + 1, graph.size(events, 1)))
         step = graph.Expand(graph.unsqueeze(graph.arange(self.count), 1), shape)
-        # Steps without event go to the last row, which is not read.
+        # Steps without an event are written to the last row, which is not read.
         return number, graph.ScatterElements(nowhere, graph.Where(events, number, size), step, axis=0)
 
     def at(self, values: Value, steps: Value) -> Value:
@@ -258,27 +258,28 @@ def _tags(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
     type_ = graph.Max(steps.at(steps.history.actions, steps.end) - FIRST_REDUCE, 0)
     inner = system.tags.on(torch.device("cpu")).inner.flatten()
     tag = graph.Where(steps.shift & steps.closed, graph.Gather(inner, kind * system.num_types + type_), outside)
-    return graph.Where(steps.taken, steps.at(tag, steps.own), outside)
+    return graph.Where(steps.leaves, steps.at(tag, steps.leaving), outside)
 
 
 def _word_log_probs(graph: Graph, steps: _Steps) -> Value:
     """The log probability (T, B) of each word's actions; see `word_log_probs` of `models/modeling_stack_lstm.py`."""
-    done = graph.pick(steps.history.log_probs, graph.Max(steps.history.actions, 0))
-    end = steps.at(steps.end, steps.own)
-    last = steps.shifted & (steps.at(steps.shifts, end) == steps.at(steps.shifts, steps.own) + 1)
-    decided = steps.at(done, steps.own) + graph.Where(last, steps.at(done, end), 0.0)
-    return graph.Where(steps.taken, decided, 0.0)
+    chosen = graph.pick(steps.history.log_probs, graph.Max(steps.history.actions, 0))
+    end = steps.at(steps.end, steps.leaving)
+    last = steps.shifted & (steps.at(steps.shifts, end) == steps.at(steps.shifts, steps.leaving) + 1)
+    decided = steps.at(chosen, steps.leaving) + graph.Where(last, steps.at(chosen, end), 0.0)
+    return graph.Where(steps.leaves, decided, 0.0)
 
 
 def _posterior(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
     """Probabilities (T, B, L) of public labels; see `local_posterior` of `models/modeling_stack_lstm.py`."""
     tags, tables, types = system.tags, system.tags.on(torch.device("cpu")), system.num_types
-    before = graph.Max(steps.own - 1, 0)
-    ended = (steps.own > 0) & (steps.at(steps.history.actions, before) >= FIRST_REDUCE)  # a chunk, before the word
-    arrival = graph.Where(ended, before, steps.own)
+    before = graph.Max(steps.leaving - 1, 0)
+    # True if a chunk ended right before the word.
+    ended = (steps.leaving > 0) & (steps.at(steps.history.actions, before) >= FIRST_REDUCE)
+    arrival = graph.Where(ended, before, steps.leaving)
     going_on = steps.at(steps.history.depth, arrival) > 0
-    places = (arrival, steps.own, steps.at(steps.end, steps.own))
-    here, then, finally_ = (graph.Exp(steps.log_probs_at(place)) for place in places)
+    places = (arrival, steps.leaving, steps.at(steps.end, steps.leaving))
+    at_arrival, at_leaving, at_end = (graph.Exp(steps.log_probs_at(place)) for place in places)
 
     def of(rows: Value, action: int) -> Value:
         return graph.Gather(rows, action, axis=2)
@@ -286,16 +287,16 @@ def _posterior(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
     def of_types(rows: Value) -> Value:
         return graph.slice(rows, FIRST_REDUCE, None, axis=2)
 
-    inside, skipped = (graph.Where(going_on, of(here, action), 0.0) for action in (SHIFT, OUT))
+    inside, skipped = (graph.Where(going_on, of(at_arrival, action), 0.0) for action in (SHIFT, OUT))
     closed = graph.Max(1.0 - inside - skipped, 0.0)
     unknown = going_on & ~ended
     unknown_outside = 1 / (types + 1) if tags.chunked else 0.0
-    begins = closed * graph.Where(unknown, 1 - unknown_outside, of(then, SHIFT))
-    outside = skipped + closed * graph.Where(unknown, unknown_outside, of(then, OUT))
+    begins = closed * graph.Where(unknown, 1 - unknown_outside, of(at_leaving, SHIFT))
+    outside = skipped + closed * graph.Where(unknown, unknown_outside, of(at_leaving, OUT))
     started = graph.unsqueeze(steps.shifted & ~unknown, 2)
-    type_begun = graph.Where(started, _normal(graph, of_types(finally_)), 1 / types)
+    type_begun = graph.Where(started, _normal(graph, of_types(at_end)), 1 / types)
     many = system.of_many_words(torch.device("cpu")).float()
-    type_inside = _normal(graph, of_types(graph.Where(graph.unsqueeze(ended, 2), here, finally_)) * many)
+    type_inside = _normal(graph, of_types(graph.Where(graph.unsqueeze(ended, 2), at_arrival, at_end)) * many)
     label = torch.eye(len(tags.labels))
     public = (graph.unsqueeze(begins, 2) * type_begun) @ label[tables.begin_label]
     public = public + (graph.unsqueeze(inside, 2) * type_inside) @ label[tables.inside_label]

@@ -17,7 +17,7 @@ from ..models.word_ids import FALLBACKS, WordPieces, character_ids
 from ..models.word_rule import WORD_PATTERN
 from .javascript import javascript_pattern
 
-#: The npm packages that the page needs, where their files go, and the files. The second one is for pieces alone.
+#: The npm packages of the page, the folder of their files, and the files. The second package is only for pieces.
 RUNTIME = "onnxruntime-web"
 TOKENIZERS = "@huggingface/tokenizers"
 PACKAGES = {
@@ -29,21 +29,21 @@ PACKAGES = {
 def export_page(
     source: str, output: str | Path, precision: str = "fp32", node_modules: str | Path | None = None
 ) -> list[Path]:
-    """Write a page for a saved model, which needs nothing but a server of static files.
+    """Write a page for a saved model, for any server of static files.
 
     Args:
         source: The model's folder, or its repository on the Hub.
         output: The folder to write to.
         precision: See `onnx_model`.
-        node_modules: The folder of that name with the npm packages; by default in the current folder or above it.
+        node_modules: The folder node_modules with the npm packages; by default in the current folder or one above it.
 
     Returns:
         The written files.
 
     Raises:
-        ValueError: If a package is missing, or the page cannot do what the tokenizer does.
+        ValueError: If an npm package is missing.
     """
-    from .onnx import onnx_model  # the page itself needs no package onnx
+    from .onnx import onnx_model  # `write_page` does not need the package onnx
 
     model, tokenizer = load(source, dtype=torch.float32)
     return write_page(
@@ -68,7 +68,7 @@ def write_page(
 
 
 def page_facts(config: TaggerConfig, tokenizer: WordCharTokenizer) -> dict:
-    """Return the content of tagger.json: labels, vocabulary, and how words are cut and looked up."""
+    """Return the content of tagger.json: labels, vocabulary, word rule and look-up."""
     policies = tokenizer.init_kwargs
     casing, digits = policies["casing"], policies["digits"]
     forms = [(casing, digits)]
@@ -89,9 +89,9 @@ def page_facts(config: TaggerConfig, tokenizer: WordCharTokenizer) -> dict:
 
 
 def piece_facts(pieces: WordPieces, width: int) -> dict:
-    """Return the part of tagger.json that is about an encoder's pieces."""
+    """Return the part of tagger.json for an encoder's pieces."""
     parts = json.loads(pieces.to_str())
-    # A word like "[SEP]" is a word.
+    # "[SEP]" in a text is an ordinary word.
     parts["added_tokens"] = [token for token in parts["added_tokens"] if not token["special"]]
     normalizer = parts["normalizer"] or {}
     lowers = normalizer.get("type") == "BertNormalizer" and normalizer["lowercase"]
@@ -102,17 +102,17 @@ def find_packages(names: list[str], node_modules: str | Path | None) -> list[Pat
     """The folders of npm packages.
 
     Raises:
-        ValueError: If one is missing, or lacks files of the page.
+        ValueError: If a package, or a file of it, is missing.
     """
     above = [Path.cwd(), *Path.cwd().parents]
     places = [Path(node_modules)] if node_modules else [folder / "node_modules" for folder in above]
     packages = []
     for name in names:
-        having = [
+        complete = [
             place for place in places if all((place / name / "dist" / file).is_file() for file in PACKAGES[name][1])
         ]
-        if not having:
+        if not complete:
             where = node_modules or "a folder node_modules here or above"
             raise ValueError(f"the npm package {name} is not in {where}: npm install {' '.join(names)}")
-        packages.append(having[0] / name)
+        packages.append(complete[0] / name)
     return packages

@@ -1,4 +1,4 @@
-"""Write a model's card from the facts of its run."""
+"""Write the model card from the facts of the training run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..training.facts import read_facts
 from .checks import CARD, published_files, run_without_package
 
 CURVE_FILE = "learning_curve.png"
-#: Invented sentences of many kinds of text, so that every model finds entities in some of them.
+#: Invented sentences from many kinds of text, so that every model finds entities in some of them.
 SENTENCES = (
     "Marta Olsen flew from Oslo to Lisbon to meet the board of Fernbridge Bank .",
     "On Friday the Harrow Valley Rovers beat Dunmore United 3-1 in Port Ellery .",
@@ -40,11 +40,11 @@ SENTENCES = (
     "we like Grorvi with Marta !",
 )
 _EXAMPLES = 4
-# With fewer entities than this, one entity more or less changes recall by over three points.
+# With fewer entities than this, a single entity changes recall by over three points.
 _FEW = 30
 _CONFUSIONS = 5
 
-# Characters with a meaning in Markdown or HTML: underscores unless inside a word, full stops only in web addresses.
+# Characters with a meaning in Markdown or HTML; also underscores outside of words and the full stop after "www".
 _MARKUP = re.compile(r"""[&<>|\\`*\[\]{}~$:@#!^"]|(?<![^\W_])_|_(?![^\W_])|(?<=www)\.""", re.IGNORECASE)
 _PLAIN_CODE = re.compile(r"[^\s`|<>&\\]+(?: [^\s`|<>&\\]+)*")
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
@@ -60,21 +60,21 @@ def write_card(
 ) -> Path:
     """Write `README.md` and the picture of the learning curve into a model's folder.
 
-    The usage snippet is run, and with it the Python files in the folder, which must be those of this package.
+    The usage snippet is run with the Python files of the folder, which must equal those of this package.
 
     Args:
         folder: The model's folder, with its facts.
-        seeds_of: Folders of runs that differ only in their seed.
-        sentences: Sentences to choose examples from; by default the built-in ones.
-        name: The model's name; by default that of its folder.
-        overwrite: Whether to replace an existing card.
+        seeds_of: Folders of runs that only differ in their seed.
+        sentences: Sentences from which examples are chosen; by default the built-in ones.
+        name: The model's name; by default the name of its folder.
+        overwrite: Replace an existing card.
         metadata: `license`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
 
     Returns:
         The card's path.
 
     Raises:
-        ValueError: If there is a card already, the facts are of another model, or the model does not work.
+        ValueError: If there already is a card, the facts are those of another model, or the model does not work.
     """
     folder = Path(folder)
     if (folder / CARD).exists() and not overwrite:
@@ -84,7 +84,7 @@ def write_card(
     names = published_files(folder)
     if sha256_of(folder / facts["model"]["file"]) != facts["model"]["sha256"]:
         raise ValueError(f"{folder}: the weights are not those of {FACTS_FILE}; train the model again.")
-    # As in the pipeline of the snippet, entities of any score count.
+    # Without a minimum score, as in the pipeline of the snippet.
     chosen = varied(Tagger.from_pretrained(str(folder), min_score=0), sentences or SENTENCES)
     card = replace(
         card,
@@ -97,7 +97,7 @@ def write_card(
 
 
 def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
-    """Choose a few sentences, at least one, that show many types of entities."""
+    """Choose at least one and at most `_EXAMPLES` sentences with many types of entities."""
     types = [{entity.label for entity in entities} for entities in tagger.tag(sentences)]
     chosen: list[int] = []
     shown: set[str] = set()
@@ -121,7 +121,7 @@ def _quoted(text: str) -> str:
 
 
 def draw_curve(card: Card, path: Path) -> bool:
-    """Draw the loss and the validation score of every epoch; False without matplotlib or without two losses."""
+    """Draw loss and validation score of every epoch; return False without matplotlib or with fewer than two losses."""
     curve, measure = card.facts["curve"], card.decisive
     losses = [(row["epoch"], row["loss"]) for row in curve if "loss" in row]
     scores = [(row["epoch"], row["dev"][measure]) for row in curve if measure in row.get("dev", {})]
@@ -152,16 +152,16 @@ class Card:
     Args:
         name: The name of the model: a Hub repository or a folder.
         facts: The facts of its training run.
-        others: The facts of runs that differ only in their seed.
+        others: The facts of runs that only differ in their seed.
         usage: The usage snippet.
         output: Its output.
         sentences: Examples for the Hub's widget.
-        drawn: Whether there is a picture of the learning curve.
-        license: The license, as the Hub spells it.
+        drawn: True if there is a picture of the learning curve.
+        license: The license, by its id on the Hub.
         language: The language of the text, an ISO 639 code.
         dataset_id: The dataset on the Hub.
         dataset_revision: Its commit.
-        base_models: Encoders on the Hub, if the facts only have the name of a folder.
+        base_models: Encoders on the Hub, if the facts only name their folders.
     """
 
     name: str
@@ -178,9 +178,11 @@ class Card:
     base_models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a mean over runs of different recipes or of one seed."""
+        """Raise if the runs have different recipes or the same seed."""
         if any(_recipe_of(run) != _recipe_of(self.facts) for run in self.others):
-            raise ValueError("the runs have different options, data or files; give runs that differ in their seed.")
+            raise ValueError(
+                "the runs have different options, data or files; give runs that only differ in their seed."
+            )
         if len({run["seed"] for run in self.runs}) < len(self.runs):
             raise ValueError("two runs have the same seed; give each run once, and not the one of this model.")
 
@@ -230,7 +232,7 @@ class Card:
 
     @property
     def measures(self) -> dict[str, str]:
-        """The names of the scores, by their keys in the facts; the last one decides."""
+        """The names of the scores, by their keys in the facts; the last one is the main score."""
         if not self.finds_entities:
             return {"accuracy": "accuracy"}
         return {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -320,7 +322,7 @@ class Card:
 
 
 def _recipe_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what runs that differ only in their seed have in common."""
+    """Return the properties that runs with different seeds have in common."""
     options = {name: value for name, value in run["options"].items() if name not in ("seed", "data_seed")}
     return options, run["data"]["fingerprint"], run["data"].get("more_data"), run["inputs"]
 
@@ -372,5 +374,5 @@ def _confusions(errors: Mapping[str, Any]) -> list[tuple[int, str, str]]:
     """Return count, gold type and predicted type of the most frequent confusions."""
     types = errors["types"]
     counts = zip(chain.from_iterable(errors["matrix"]), product(types, types), strict=True)
-    pairs = [(count, gold, other) for count, (gold, other) in counts if count and other != gold]
+    pairs = [(count, gold, predicted) for count, (gold, predicted) in counts if count and predicted != gold]
     return sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))[:_CONFUSIONS]

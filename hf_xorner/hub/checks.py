@@ -24,7 +24,7 @@ from ..files import FACTS_FILE
 
 CONFIG, CARD = "config.json", "README.md"
 
-#: The files of a model besides its description, as patterns of `fnmatch`: no pickles of a checkpoint.
+#: The files of a model without its description, as patterns of `fnmatch`; never pickles of a checkpoint.
 MODEL_FILES = (
     *(CONFIG, "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json", "tokenizer_config.json"),
     *("tokenizer.json", "piece_tokenizer.json", "special_tokens_map.json", "added_tokens.json", FACTS_FILE),
@@ -59,13 +59,13 @@ class Checked(NamedTuple):
     Attributes:
         folder: The folder.
         names: The files of the model, sorted.
-        left: Everything else in the folder, which is not published; folders end in a slash.
-        tagged: Example sentences with the type, start and end of each entity that the model finds.
+        excluded: Everything else in the folder, which is not published; folders end in a slash.
+        tagged: Example sentences with type, start and end of the entities that the model finds.
     """
 
     folder: Path
     names: list[str]
-    left: list[str]
+    excluded: list[str]
     tagged: list[tuple[str, list[list]]]
 
 
@@ -77,7 +77,7 @@ def check_folder(folder: str | Path, *, onnx: bool = False) -> Checked:
 
     Args:
         folder: The output of `save_pretrained` or a Trainer.
-        onnx: Whether `model.onnx` and `onnx_tagger.py` are published, too.
+        onnx: Also publish `model.onnx` and `onnx_tagger.py`.
 
     Raises:
         ValueError: If it cannot be published.
@@ -94,12 +94,12 @@ def check_folder(folder: str | Path, *, onnx: bool = False) -> Checked:
                     f"{GRAPH_FILE} finds other entities than the model in {sentence!r}; export the model again, "
                     "without --quantize."
                 )
-    left = [f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir() if path.name not in names]
-    return Checked(folder, names, sorted(left), tagged)
+    excluded = [f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir() if path.name not in names]
+    return Checked(folder, names, sorted(excluded), tagged)
 
 
 def published_files(folder: Path, *, onnx: bool = False) -> list[str]:
-    """Return the sorted names of the files that are published, after a check of their places and of the code.
+    """Return the sorted names of the published files, after a check of links and of the code.
 
     Raises:
         ValueError: If there is no model, a file is a link out of the folder, or code differs from this package's.
@@ -122,12 +122,12 @@ def published_files(folder: Path, *, onnx: bool = False) -> list[str]:
         if not path.is_file():
             raise ValueError(f"{folder / name} does not exist; write it by `hf-xorner export` or `publish --space`.")
         if name in code and path.read_bytes() != code[name]:
-            raise ValueError(f"{folder / name} is not the file of this version of the package; write it again.")
+            raise ValueError(f"{folder / name} differs from this version of the package; write it again.")
     return sorted(names)
 
 
 def handler_files() -> dict[str, str]:
-    """Return the content of an Inference Endpoint's files by name."""
+    """Return the content of an Inference Endpoint's files, by name."""
     template = files(__package__) / "space_files" / f"{HANDLER}.template"
     return {HANDLER: template.read_text(encoding="utf-8"), HANDLER_REQUIREMENTS: f"{TRANSFORMERS}\n"}
 
@@ -146,7 +146,7 @@ def run_without_package(code: str, folder: Path, names: Sequence[str], text: str
     """Run Python code in a new process, offline and without this package, and return its standard output.
 
     Args:
-        code: The code, for which the folder `model` has copies of the files.
+        code: The code, which reads copies of the files in the folder `model`.
         folder: The model's folder.
         names: The files.
         text: The standard input.
@@ -159,16 +159,16 @@ def run_without_package(code: str, folder: Path, names: Sequence[str], text: str
         (home / "model").mkdir()
         for name in names:
             shutil.copyfile(folder / name, home / "model" / name)
-        own = {"HF_HOME": scratch, "HF_MODULES_CACHE": str(home / "modules"), "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(
+        environment = {"HF_HOME": scratch, "HF_MODULES_CACHE": str(home / "modules"), "HF_HUB_OFFLINE": "1"}
+        process = subprocess.run(
             [sys.executable, "-c", f"import sys\nsys.modules['hf_xorner'] = None\n{code}"],
             input=text,
             cwd=scratch,
-            env={**os.environ, **own, "PYTHONIOENCODING": "utf-8"},
+            env={**os.environ, **environment, "PYTHONIOENCODING": "utf-8"},
             capture_output=True,
             encoding="utf-8",
         )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    if process.returncode:
+        reason = (process.stderr.strip().splitlines() or [f"exit code {process.returncode}"])[-1]
         raise ValueError(f"{folder} does not work in a process without this package ({reason}); save it again.")
-    return done.stdout
+    return process.stdout

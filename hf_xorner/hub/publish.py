@@ -34,18 +34,18 @@ def publish(
 ) -> CommitInfo:
     """Check a model's folder, and upload the model's files.
 
-    Overwriting deletes the files of the earlier model that this one does not have: config, weights, tokenizer, facts,
-    code and ONNX files. All other files stay.
+    Overwriting deletes files of the earlier model that this one does not have: config, weights, tokenizer, facts, code
+    and ONNX files. All other files are kept.
 
     Args:
         folder: The output of `save_pretrained` or a Trainer.
         repo_id: The repository, `owner/name`; it is created if needed.
-        private: Whether the repository is private; by default as its owner has set it.
+        private: True for a private repository; by default, the owner's setting applies.
         revision: The branch; it is created from `main` if needed.
         tag: A tag for the commit.
-        overwrite: Whether the branch may have a model.
+        overwrite: Replace a model on the branch.
         commit_message: The commit's message.
-        onnx: Whether the files of an export to ONNX are published, too.
+        onnx: Also publish the files of an export to ONNX.
         api: The client; by default one with the user's token.
 
     Raises:
@@ -69,7 +69,7 @@ def publish(
 
 
 def check_with_card(folder: str | Path, *, onnx: bool = False) -> Checked:
-    """Check that a model can be published, see `check_folder`; one without a card gets it."""
+    """Write the card if there is none, and check that a model can be published; see `check_folder`."""
     if (Path(folder) / FACTS_FILE).exists() and not (Path(folder) / CARD).exists():
         write_card(folder)
     return check_folder(folder, onnx=onnx)
@@ -86,7 +86,7 @@ def prepare_repository(
     """Create the repository and the branch if needed; the arguments are those of `publish`.
 
     Raises:
-        ValueError: If a model could not be published there.
+        ValueError: If the model could not be published there.
     """
     api = api or HfApi()
     with _errors_as_sentences():
@@ -106,7 +106,7 @@ def copy_model(checked: Checked, target: str | Path, *, weights: bool = True) ->
     Args:
         checked: The model's folder.
         target: The folder to write.
-        weights: Whether to copy all files; without them, only the card, its pictures and the config.
+        weights: False to copy only the card, its pictures and the config.
 
     Raises:
         ValueError: If the folder exists.
@@ -133,7 +133,7 @@ def new_folder(target: str | Path) -> Path:
 
 @contextmanager
 def _errors_as_sentences() -> Iterator[None]:
-    """Raise errors as a ValueError of one line: those of the Hub, the connection and Xet have no common type."""
+    """Convert errors to a ValueError of one line; those of the Hub, the connection and Xet have no common type."""
     try:
         yield
     except Exception as error:

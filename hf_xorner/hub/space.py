@@ -22,9 +22,9 @@ def write_space(folder: str | Path, repo_id: str, target: str | Path, *, revisio
     """Write the handler and the Space of a model, without using the network.
 
     Args:
-        folder: The model's folder; the example sentences of its card become those of the Space.
-        repo_id: The model's repository, `owner/name`, which need not exist yet.
-        target: Where to write `model/`, for the model's repository, and `space/`, for that of the Space.
+        folder: The model's folder; the Space has the example sentences of its card.
+        repo_id: The model's repository, `owner/name`, which may not exist yet.
+        target: The folder for `model/`, for the model's repository, and `space/`, for the Space's repository.
         revision: The branch or tag that the Space loads.
 
     Returns:

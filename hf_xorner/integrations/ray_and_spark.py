@@ -20,7 +20,7 @@ def entity_rows(tagger: Tagger, values: Iterable[Any], min_score: NumberByLabel 
 
     Args:
         tagger: The tagger.
-        values: Texts, or the words of each; one that is missing (None) has no entities.
+        values: Texts or lists of words; a missing value (None) has no entities.
         min_score: See `Tagger`.
     """
     items = ("" if value is None else value if isinstance(value, str) else list(value) for value in values)
@@ -28,7 +28,7 @@ def entity_rows(tagger: Tagger, values: Iterable[Any], min_score: NumberByLabel 
 
 
 def field_types(names: dict[type, Any]) -> dict[str, Any]:
-    """Return the type of each field of `Entity`, given an engine's names for `str`, `int` and `float`."""
+    """Return the type of each field of `Entity`, from an engine's names of `str`, `int` and `float`."""
     return {field: names[kind] for field, kind in get_type_hints(Entity).items()}
 
 
@@ -69,7 +69,7 @@ class TagTables:
 
 
 _FIELDS = field_types({str: "string", int: "bigint", float: "double"})
-#: The type of the new column, in the words of Spark's schemas.
+#: The type of the new column in Spark's schema language.
 ENTITIES_TYPE = f"array<struct<{', '.join(f'{name}: {kind}' for name, kind in _FIELDS.items())}>>"
 
 
@@ -104,5 +104,5 @@ def tag_frames(
 
 @lru_cache(maxsize=1)
 def _tagger_of_process(model: str, device: str | None) -> Tagger:
-    """Return a tagger that is loaded once in a process, whatever number of batches the process is given."""
+    """Return a tagger that is loaded once per process, for all its batches."""
     return Tagger.from_pretrained(model, device)

@@ -1,6 +1,6 @@
 """A spaCy component that sets entities: `nlp.add_pipe("hf_xorner", config={"model": "my_tagger"})`.
 
-spaCy imports this module for every pipeline, so that PyTorch and the model are loaded with the first text.
+spaCy imports this module for every pipeline, so PyTorch and the model are only loaded with the first text.
 """
 
 import os
@@ -22,20 +22,20 @@ SCORE = "score"
 
 
 class TaggerComponent(Pipe):
-    """A component that sets the entities of documents, each tagged as a whole from its own tokens.
+    """A component that sets the entities of documents; each document is tagged as one sentence of spaCy's tokens.
 
-    Tokens of white space are left out, as the words that models are trained on are never blank; inside of an entity,
-    they are part of its span. A worker process of `nlp.pipe(…, n_process=2)` runs PyTorch with one thread.
+    The model does not read tokens of white space, since training data never contain blank words; within an entity, they
+    are part of its span. A worker process of `nlp.pipe(…, n_process=2)` runs PyTorch with one thread.
 
     Args:
         name: The name of the component in the pipeline.
         model: A folder or a repository on the Hub, which is loaded with the first text. A saved pipeline contains the
-            model, and loads that.
+            model, and loads this copy.
         spans_key: Set `doc.spans[spans_key]` instead of `doc.ents`.
-        min_score: Leave out entities with a lower score: one number, or numbers by label. By default the `min_score` of
-            the model's config, or else 0.
-        overwrite: Remove the entities (or spans) that were set before. By default they are kept, and an entity that
-            shares a token with one of them, or with a blocked token, is left out.
+        min_score: Leave out entities with a lower score: one number, or numbers by label. The default is `min_score` in
+            the model's config, or 0.
+        overwrite: Remove entities (or spans) that were set before. By default they are kept, and new entities that
+            overlap them, or a blocked token, are left out.
         device: A device such as "cpu" or "cuda:0".
 
     Attributes:
@@ -64,7 +64,7 @@ class TaggerComponent(Pipe):
         if self._tagger is None:
             self._load(self.model)
         if os.getpid() != self._process:
-            # OpenMP does not support threads in a forked process, and several processes share the cores already.
+            # OpenMP does not support threads in a forked process, and several processes already share the cores.
             import torch
 
             torch.set_num_threads(1)
@@ -79,7 +79,7 @@ class TaggerComponent(Pipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """See the class."""
+        """The labels of entities; empty before the model is loaded."""
         return () if self._tagger is None else tuple(self._tagger.entity_labels)
 
     def __call__(self, doc: Doc) -> Doc:
@@ -104,29 +104,29 @@ class TaggerComponent(Pipe):
             self._set(doc, [token.i for token in row], entities)
 
     def _set(self, doc: Doc, places: list[int], entities: "Entities") -> None:
-        """Set the entities of a document, given the place of each word among its tokens."""
-        taken = set() if self.overwrite else self._taken(doc)
-        kept = []
+        """Set the entities of a document; `places` are the indices of the words' tokens."""
+        occupied = set() if self.overwrite else self._taken(doc)
+        spans = []
         for entity in entities:
             span = Span(doc, places[entity.word_start], places[entity.word_end - 1] + 1, label=entity.label)
-            if taken.isdisjoint(range(span.start, span.end)):
+            if occupied.isdisjoint(range(span.start, span.end)):
                 span._.set(SCORE, entity.score)
-                kept.append(span)
+                spans.append(span)
         if self.spans_key is not None:
             if self.overwrite or self.spans_key not in doc.spans:
-                doc.spans[self.spans_key] = kept
+                doc.spans[self.spans_key] = spans
             else:
-                doc.spans[self.spans_key].extend(kept)
+                doc.spans[self.spans_key].extend(spans)
         elif self.overwrite:
-            doc.set_ents(kept)
+            doc.set_ents(spans)
         else:
-            inside = {place for span in kept for place in range(span.start, span.end)}
-            # Nothing is known of these tokens yet: they are now known to be in no entity.
+            inside = {place for span in spans for place in range(span.start, span.end)}
+            # Tokens without annotation are now marked as outside of entities.
             outside = [doc[token.i : token.i + 1] for token in doc if not token.ent_iob and token.i not in inside]
-            doc.set_ents(kept, outside=outside, default="unmodified")
+            doc.set_ents(spans, outside=outside, default="unmodified")
 
     def _taken(self, doc: Doc) -> set[int]:
-        """Return the tokens of entities or spans that were set before; those of `doc.ents` include blocked ones."""
+        """Return the tokens of entities or spans that were set before, for `doc.ents` also blocked tokens."""
         if self.spans_key is None:
             return {token.i for token in doc if token.ent_iob_ in ("B", "I")}
         return {place for span in doc.spans.get(self.spans_key, ()) for place in range(span.start, span.end)}
@@ -155,5 +155,5 @@ def make_component(
     overwrite: bool,
     device: str | None,
 ) -> TaggerComponent:
-    """Make the component, for the entry point of spaCy; see `TaggerComponent`."""
+    """Create the component for spaCy's entry point; see `TaggerComponent`."""
     return TaggerComponent(name, model, spans_key, min_score, overwrite, device)

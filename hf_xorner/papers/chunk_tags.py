@@ -1,4 +1,4 @@
-"""Recall of the chunk tags that a model predicts, word by word, with parts of what its classifier reads zeroed."""
+"""Recall of predicted chunk tags, word by word, with parts of the classifier's input set to zero."""
 
 from collections.abc import Sequence
 
@@ -20,9 +20,9 @@ def raw_chunk_tags(
 ) -> dict[str, dict[str, float]]:
     """Compute the recall of words by their chunk tag before malformed spans are dropped or repaired (li2020, Table 5).
 
-    A word is recalled if its decoded tag has the position of the gold tag, whatever the types. For a model whose
-    classifier reads states and heads of attention, [H ; C1 ; C2 ; …], also with all vectors but some of them zeroed,
-    without training it again.
+    A word is recalled if its decoded tag has the position of the gold tag; types do not matter. If the model's
+    classifier reads states and heads of attention, [H ; C1 ; C2 ; …], the recall is also computed with only some of
+    these vectors and zeros for the others, without training.
 
     Args:
         tagger: The tagger, whose labels have the prefixes B- and I-.
@@ -31,15 +31,15 @@ def raw_chunk_tags(
         batch_size: Sentences per batch.
 
     Returns:
-        For each of ``O``, ``S``, ``B``, ``I``, ``E`` the recall with ``all`` vectors and, with attention, with ``H``,
-        ``C``, ``C1``, ``C2``, … alone; and the ``support`` in words.
+        For each of ``O``, ``S``, ``B``, ``I``, ``E`` the recall with ``all`` vectors and, with attention, with only
+        ``H``, ``C``, ``C1``, ``C2``, …; and the ``support`` in words.
     """
-    right = Comparison.of(gold, gold)
-    expected = chunk_tags_of(right.gold_ids, right)
+    comparison = Comparison.of(gold, gold)
+    expected = chunk_tags_of(comparison.gold_ids, comparison)
     predicted = _predicted(tagger, sentences, batch_size)
     rows = {}
     for name, tag in CHUNK_TAGS.items():
-        words = (expected == tag) & right.labelled
+        words = (expected == tag) & comparison.labelled
         support = int(words.sum())
         recalls = {part: percent(int((tags[words] == tag).sum()), support) for part, tags in predicted.items()}
         rows[name] = {**recalls, "support": support}
@@ -48,22 +48,22 @@ def raw_chunk_tags(
 
 @torch.inference_mode()
 def _predicted(tagger: Tagger, sentences: Sequence[Sequence[str]], batch_size: int) -> dict[str, IntArray]:
-    """Return the chunk tag of each word by what the classifier reads. Shape: (words,) each."""
+    """Return the chunk tag of each word, for each part of the classifier's input. Shape: (words,) each."""
     model, words = tagger.model, tagger.tokenizer.words_of(sentences, True)
     parts = _parts(model)
     chunk_tags = {part: np.zeros(len(words.place), dtype=np.int64) for part in parts}
     for inputs, mask, place in tagger.batches(words, batch_size):
         lengths = mask.sum(1).to(model.device)
         encoded = model.encode(lengths=lengths, **inputs)
-        for part, kept in parts.items():
-            states = encoded.states * kept
+        for part, mask_of_part in parts.items():
+            states = encoded.states * mask_of_part
             path = model.decoder(model.score(states), lengths, states).path
             chunk_tags[part][place] = model.tags.on(path.device).kind[path].cpu()[mask]
     return chunk_tags
 
 
 def _parts(model: TaggerForTokenClassification) -> dict[str, Tensor]:
-    """Return by name a mask (output_size,) of the states that the classifier reads."""
+    """Return masks (output_size,) of the classifier's input, by name."""
     size, attention = model.encoder.output_size, getattr(model.encoder, "attention", None)
     position = torch.arange(size, device=model.device)
     parts = {ALL: position >= 0}

@@ -1,4 +1,4 @@
-"""The training runs behind a table: planned from its recipes, several at a time, and resumed where they stopped."""
+"""The training runs of a table: planned from its recipes, several at a time, resumed after interruptions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ..training.facts import input_facts, options_of, read_facts, versions
 from .tables import Table, TableRow
 
 LOG_FILE = "train.log"
-#: In place of a file of vectors: words start from random ones.
+#: Takes the place of a file of vectors: word vectors start at random.
 NO_VECTORS = "none"
 
-# Seconds between two looks at the runs.
+# Seconds between two checks of the runs.
 _INTERVAL = 0.2
 
 
@@ -33,25 +33,25 @@ class Settings:
     """The options of a table's runs."""
 
     output: str = option("runs/tables", "The folder of the runs and of the filled table.")
-    seeds: list[int] = option([1, 2, 3], "A run of every row for each.")
+    seeds: list[int] = option([1, 2, 3], "The seeds; every row is run with each of them.")
     override: list[str] = option(
         [],
-        "Options other than the recipes', as OPTION=VALUE; RUN:OPTION=VALUE for one of a row's runs. Printed as a "
-        "deviation.",
+        "Options that override the recipes, as OPTION=VALUE, or RUN:OPTION=VALUE for one of a row's runs. They are "
+        "reported as deviations.",
     )
     vectors: list[str] = option(
-        [], "Pretrained vectors, as FILE or KIND=FILE with the kind that the table names; none for random ones."
+        [], "Pretrained vectors, as FILE, or KIND=FILE for a kind in the table; none for random vectors."
     )
     context: str | None = option(None, "An encoder for rows with contextual features.")
     data_dir: str | None = option(None, "The folder of the files of named corpora.")
-    only: list[str] = option([], "Rows, runs of rows, or both, that are run.")
+    only: list[str] = option([], "Only run these rows, or these runs of rows.")
 
     def __post_init__(self) -> None:
         self.seeds = list(dict.fromkeys(self.seeds))
-        #: The files of vectors by kind; the kind "" is for all.
+        #: The files of vectors by kind; the kind "" means all.
         self.files: dict[str, str] = {}
         for word in self.vectors:
-            # The part before "=" is a kind, unless the whole is a path.
+            # The part before "=" is a kind, unless it contains a slash.
             kind, equals, file = word.partition("=")
             self.files |= {kind: file} if equals and "/" not in kind else {"": word}
 
@@ -64,8 +64,8 @@ class Job:
         recipe: The recipe.
         seed: The seed.
         words: The arguments of train.py without the output folder.
-        folder: The output folder. A digest of everything that the result depends on is part of its name, so it never
-            has results of another run.
+        folder: The output folder. Its name contains a digest of everything that affects the result, so it never holds
+            results of another run.
     """
 
     recipe: str
@@ -89,15 +89,15 @@ class Plan(NamedTuple):
     """The runs of a table.
 
     Attributes:
-        jobs: By row and run, a job for each seed.
-        missing: By row and run, why there is none.
+        jobs: The jobs of all seeds, by row and run.
+        missing: The reason why there are none, by row and run.
     """
 
     jobs: dict[tuple[str, str], list[Job]]
     missing: dict[tuple[str, str], str]
 
     def all(self) -> list[Job]:
-        """Return every job once, one seed of all rows before the next."""
+        """Return every job once, sorted by seed."""
         jobs = {job.folder: job for of_row in self.jobs.values() for job in of_row}
         return sorted(jobs.values(), key=lambda job: job.seed)
 
@@ -106,16 +106,16 @@ def plan(table: Table, settings: Settings) -> Plan:
     """Find the runs that a table needs.
 
     Raises:
-        ValueError: If settings are invalid, or name what the table does not have.
+        ValueError: If settings are invalid, or name rows, runs or vectors that the table does not have.
     """
     _check(table, settings)
     planned = Plan({}, {})
-    known: dict[str, Any] = {}
+    cache: dict[str, Any] = {}
     for key, row in table.rows.items():
         for run in row.recipes:
             try:
                 words = _words(table, key, row, run, settings)
-                planned.jobs[key, run] = [_job(words, seed, Path(settings.output), known) for seed in settings.seeds]
+                planned.jobs[key, run] = [_job(words, seed, Path(settings.output), cache) for seed in settings.seeds]
             except ValueError as error:
                 planned.missing[key, run] = str(error)
     return planned
@@ -129,7 +129,7 @@ def vectors_of(kind: str, table: Table, settings: Settings) -> str:
     """
     file = settings.files.get(kind, settings.files.get(""))
     if file is None:
-        raise ValueError(f"needs vectors ({table.vectors[kind]}); give them as --vectors {kind}=FILE.")
+        raise ValueError(f"needs vectors ({table.vectors[kind]}); pass --vectors {kind}=FILE.")
     return file
 
 
@@ -169,33 +169,33 @@ def _words(table: Table, key: str, row: TableRow, run: str, settings: Settings) 
     rows = set(settings.only) & set(table.rows)
     runs = set(settings.only) - rows
     if (rows and key not in rows) or (runs and run not in runs):
-        raise ValueError("not asked for.")
+        raise ValueError("not selected by only.")
     words = [row.recipes[run]]
-    for meant, name, value in map(_parsed, settings.override):
-        words += [f"--{name}", value] if meant in ("", run) else []
+    for override_run, name, value in map(_parsed, settings.override):
+        words += [f"--{name}", value] if override_run in ("", run) else []
     kind = row.vectors.get(run)
     if kind is not None and (file := vectors_of(kind, table, settings)) != NO_VECTORS:
         words += ["--vectors", file]
     if row.context is not None:
         if settings.context is None:
-            raise ValueError(f"needs an encoder ({row.context}); give it as --context FOLDER.")
+            raise ValueError(f"needs an encoder ({row.context}); pass --context FOLDER.")
         words += ["--context", settings.context]
     if settings.data_dir is not None:
         words += ["--data_dir", settings.data_dir]
     return words
 
 
-def _job(words: list[str], seed: int, output: Path, known: dict[str, Any]) -> Job:
-    """Return the job of a seed; `known` keeps what was read from files for other jobs."""
+def _job(words: list[str], seed: int, output: Path, cache: dict[str, Any]) -> Job:
+    """Return the job of a seed; `cache` has facts about files for other jobs."""
     words = [*words, "--seed", str(seed)]
     run, training, config_fields = parse([*words, "--output_dir", str(output)])
     corpus = json.dumps([run.dataset, run.data_dir, run.reading()])
     files = json.dumps([run.vectors, run.composed, run.context])
-    if corpus not in known:
-        known[corpus] = corpus_fingerprint(load_corpus(run.dataset, run.data_dir, **run.reading()))
-    if files not in known:
-        known[files] = input_facts(run)
-    content = [options_of(run, training, config_fields), seed, known[corpus], known[files], versions()]
+    if corpus not in cache:
+        cache[corpus] = corpus_fingerprint(load_corpus(run.dataset, run.data_dir, **run.reading()))
+    if files not in cache:
+        cache[files] = input_facts(run)
+    content = [options_of(run, training, config_fields), seed, cache[corpus], cache[files], versions()]
     identity = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
     recipe = run.recipe or words[0]
     return Job(recipe, seed, tuple(words), output / recipe / f"seed-{seed}-{identity}")
@@ -209,19 +209,19 @@ def execute(
     command: Sequence[str],
     at_once: int,
     threads: int,
-    tell: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> dict[Path, str]:
-    """Run jobs, each in a process of its own; an exception ends them all.
+    """Run jobs, each in a separate process; an exception ends all of them.
 
     Args:
         jobs: The jobs; complete ones are skipped.
         command: The command of `train.py`.
         at_once: The number of simultaneous runs.
-        threads: The number of threads of each.
-        tell: Receives a line when a run starts or ends.
+        threads: The number of threads of each run.
+        log: Called with a line when a run starts or ends.
 
     Returns:
-        By folder, the last line of each run that failed.
+        The last line of each failed run, by folder.
     """
     waiting = [job for job in jobs if job.facts() is None]
     running: dict[Job, subprocess.Popen[bytes]] = {}
@@ -231,15 +231,15 @@ def execute(
             while waiting and len(running) < at_once:
                 job = waiting.pop(0)
                 running[job] = _start(job, command, threads)
-                tell(f"started {job.recipe}, seed {job.seed}")
+                log(f"started {job.recipe}, seed {job.seed}")
             time.sleep(_INTERVAL)
             for job in [job for job, process in running.items() if process.poll() is not None]:
                 code = running.pop(job).returncode
                 if code == 0 and job.facts() is not None:
-                    tell(f"finished {job.recipe}, seed {job.seed}")
+                    log(f"finished {job.recipe}, seed {job.seed}")
                     continue
                 failed[job.folder] = _last_line(job.folder / LOG_FILE) or f"it ended with the code {code}"
-                tell(f"failed {job.recipe}, seed {job.seed}: {failed[job.folder]}")
+                log(f"failed {job.recipe}, seed {job.seed}: {failed[job.folder]}")
     finally:
         for process in running.values():
             process.terminate()
@@ -252,7 +252,7 @@ def _start(job: Job, command: Sequence[str], threads: int) -> subprocess.Popen[b
     job.folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     with (job.folder / LOG_FILE).open("ab") as log:
-        # In a session of its own, so that Ctrl-C only reaches this process, which ends it.
+        # In a new session, so that Ctrl-C only reaches this process, which then ends the run.
         return subprocess.Popen(
             [*command, *job.arguments()],
             stdout=log,

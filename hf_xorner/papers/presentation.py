@@ -17,14 +17,14 @@ from .tables import NOT_PUBLISHED, Column, published_number, published_text
 
 #: How the measured figures are computed.
 METHOD = (
-    "Measured: the mean over seeds ± the sample standard deviation (n − 1); the papers do not say which theirs is. "
-    "p: paired randomisation against the baseline row; what the runs of all seeds did on a sentence is swapped "
-    "together."
+    "Measured: the mean over seeds ± the sample standard deviation (n − 1); the papers do not say which deviation "
+    "theirs is. p: paired randomisation against the baseline row; for a sentence, the predictions of all seeds are "
+    "swapped together."
 )
 
 
 def to_markdown(filled: Filled) -> str:
-    """Lay out a filled table: each column as published, and beside it as measured."""
+    """Format a filled table; next to each published column is the measured one."""
     table = filled.table
     heads = [head for column in table.columns.values() for head in (f"{column.head}, published", "measured")]
     lines = [
@@ -51,7 +51,7 @@ def to_markdown(filled: Filled) -> str:
 
 
 def to_json(filled: Filled) -> str:
-    """Return a filled table as JSON: every figure by row, column and seed."""
+    """Return a filled table as JSON, with all figures by row, column and seed."""
     table = filled.table
     rows = {
         key: {
@@ -59,7 +59,7 @@ def to_json(filled: Filled) -> str:
             "recipes": row.recipes,
             "cells": {name: rounded(asdict(filled.cells[key, name]), 6) for name in table.columns},
             "commands": {
-                run: {str(seed): one["command"] for seed, one in sorted(filled.facts[key, run].items())}
+                run: {str(seed): facts["command"] for seed, facts in sorted(filled.facts[key, run].items())}
                 for run in row.recipes
                 if filled.facts.get((key, run))
             },
@@ -83,7 +83,7 @@ def to_json(filled: Filled) -> str:
 
 
 def draw_tables(filled: Filled, path: Path) -> Path | None:
-    """Draw the published and the measured figures, a panel a column; None if nothing was measured.
+    """Draw the published and the measured figures, one panel per column; return None if nothing was measured.
 
     Args:
         filled: The table.
@@ -123,7 +123,7 @@ def draw_tables(filled: Filled, path: Path) -> Path | None:
 
 
 def dumped(content: Any) -> str:
-    """Return content as JSON, as files of tables and results have it."""
+    """Return content as JSON in the format of the files of tables and results."""
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Fill a table: published and measured figures, over seeds, tested against the baseline row."""
+"""Fill a table with published and measured figures, over seeds, tested against the baseline row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .chunk_tags import raw_chunk_tags
 from .jobs import NO_VECTORS, Job, Plan, Settings, vectors_of
 from .tables import Column, Table, TableRow
 
-# Figures that paired randomisation can test: micro averages of counts by sentence.
+# Figures that paired randomisation can test: micro averages of counts of sentences.
 _TESTED = ("precision", "recall", "f1", "accuracy")
 
 
@@ -35,13 +35,13 @@ class Cell:
     """A figure of a table.
 
     Args:
-        published: As the paper prints it; None if it does not.
+        published: The figure in the paper, as printed; None if there is none.
         values: The measured figures by seed; a count has the key 0.
         mean: Their mean.
-        std: Their sample standard deviation (n − 1), from two seeds on.
-        p: The share of random swaps after which row and baseline are at least as far apart; see `significance`.
-        difference: The figure less the baseline's, over the seeds of both.
-        shown: The maximum or multiple, in columns that show one in place of the mean.
+        std: Their sample standard deviation (n − 1), for at least two seeds.
+        p: The p value of the difference to the baseline; see `significance`.
+        difference: The figure minus the baseline's, over the seeds of both.
+        shown: The maximum or multiple, in columns that show it in place of the mean.
     """
 
     published: Any = None
@@ -58,11 +58,11 @@ class Filled:
     """A table with the measured figures.
 
     Args:
-        table: Its definition.
-        cells: By row and column.
-        deviations: Differences to the paper's runs, a sentence each.
-        notes: Why figures are missing, a sentence each.
-        facts: By row and run, the facts of the complete runs by seed.
+        table: The definition.
+        cells: The cells by row and column.
+        deviations: Differences to the paper's runs, one sentence each.
+        notes: Reasons for missing figures, one sentence each.
+        facts: The facts of complete runs, by row and run, and by seed.
     """
 
     table: Table
@@ -77,12 +77,12 @@ def fill(table: Table, plan: Plan, settings: Settings, failed: Mapping[Path, str
 
     Args:
         table: The table.
-        plan: Its runs.
-        settings: How they were run.
-        failed: By folder, the last line of each run that failed.
+        plan: The runs.
+        settings: The options of the runs.
+        failed: The last line of each failed run, by folder.
     """
     facts = {
-        place: {job.seed: found for job in jobs if (found := job.facts()) is not None}
+        place: {job.seed: run_facts for job in jobs if (run_facts := job.facts()) is not None}
         for place, jobs in plan.jobs.items()
     }
     cells = {(key, name): Cell(row.published.get(name)) for key, row in table.rows.items() for name in table.columns}
@@ -99,19 +99,19 @@ def fill(table: Table, plan: Plan, settings: Settings, failed: Mapping[Path, str
 def significance(counts: Sequence[np.ndarray[Any, Any]], others: Sequence[np.ndarray[Any, Any]]) -> dict[str, Any]:
     """Test two systems that were trained with several seeds, by paired randomisation over sentences.
 
-    The counts of a system's runs are summed for each sentence, and a trial swaps the sums. So a sentence counts once
-    for any number of seeds, and the runs of one system are not taken as independent evidence. Sentences are sampled,
-    not seeds: the p value is about these runs on other sentences.
+    The counts of a system's runs are summed for each sentence, and a trial swaps the sums. So the number of seeds does
+    not add evidence: the runs of a system are not independent. Sentences are sampled, not seeds: the p value applies to
+    these runs on other sentences.
 
     Args:
-        counts: For each run of one system its counts by sentence; see `randomisation_test`.
-        others: As many of the other.
+        counts: The counts by sentence of each run of one system; see `randomisation_test`.
+        others: The counts of the same number of runs of the other system.
     """
     return randomisation_test(np.sum(counts, axis=0), np.sum(others, axis=0))
 
 
 def _measure(filled: Filled, plan: Plan, settings: Settings) -> None:
-    """Put the scores of models into the cells."""
+    """Fill the cells with the scores of models."""
     table = filled.table
     computed: dict[tuple[Path, str, str], dict[str, Any]] = {}
     for (key, name), cell in filled.cells.items():
@@ -138,11 +138,11 @@ def _measure(filled: Filled, plan: Plan, settings: Settings) -> None:
 
 
 def _subtract(filled: Filled, base: str) -> None:
-    """Subtract the figures of a row from those of the others, seed by seed."""
+    """Subtract the figures of a row from the other rows, seed by seed."""
     for (key, name), cell in filled.cells.items():
         if key != base:
-            less = filled.cells[base, name].values
-            cell.values = {seed: value - less[seed] for seed, value in cell.values.items() if seed in less}
+            subtrahend = filled.cells[base, name].values
+            cell.values = {seed: value - subtrahend[seed] for seed, value in cell.values.items() if seed in subtrahend}
 
 
 def _value_at(content: Any, path: str) -> Any:
@@ -170,12 +170,12 @@ def _compare_rows(filled: Filled, plan: Plan) -> None:
         at = (key, str(column.run), str(column.split))
         if at not in tests:
             tests[at] = _test(filled, plan, *at)
-        if found := tests[at].get(str(column.figure)):
-            cell.p, cell.difference = found["p"], found["difference"]
+        if test := tests[at].get(str(column.figure)):
+            cell.p, cell.difference = test["p"], test["difference"]
 
 
 def _test(filled: Filled, plan: Plan, row: str, run: str, split: str) -> dict[str, Any]:
-    """Test a row's run against the baseline's, over the seeds that both have on the same data; empty without any."""
+    """Test a row's run against the baseline's, over their common seeds with the same data; empty if there are none."""
     places = (row, run), (str(filled.table.baseline), run)
     ours, theirs = (filled.facts.get(place, {}) for place in places)
     folders = [{job.seed: job.folder for job in plan.jobs.get(place, ())} for place in places]
@@ -192,7 +192,7 @@ def _test(filled: Filled, plan: Plan, row: str, run: str, split: str) -> dict[st
 def _scores_of_model(
     kind: str, job: Job, column: Column, row: TableRow, table: Table, settings: Settings
 ) -> dict[str, Any]:
-    """Score a saved model by what training and vectors contain, or its raw chunk tags."""
+    """Score a saved model by presence in training data and vectors, or its raw chunk tags."""
     run = parse([*job.words, "--output_dir", str(job.folder)])[0]
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     tokens, gold = words_and_tags(corpus[str(column.split)])
@@ -201,12 +201,12 @@ def _scores_of_model(
         return {kind: raw_chunk_tags(tagger, tokens, gold)}
     system = System.of_tagger(tagger, tokens, gold)
     vectors = row.vectors.get(str(column.run))
-    known = _known(vectors_of(vectors, table, settings) if vectors else NO_VECTORS, tokens)
-    return report(system, training=Training.of(*words_and_tags(corpus[TRAIN])), vector_words=known, resamples=0)
+    vector_words = _known(vectors_of(vectors, table, settings) if vectors else NO_VECTORS, tokens)
+    return report(system, training=Training.of(*words_and_tags(corpus[TRAIN])), vector_words=vector_words, resamples=0)
 
 
 def _known(file: str, sentences: list[list[str]]) -> list[str] | None:
-    """Return the words of sentences, as they are or in lower case, that have a vector; None without a file."""
+    """Return the words of sentences, also in lower case, that have a vector; None without a file."""
     if file == NO_VECTORS:
         return None
     words = {word for sentence in sentences for word in sentence}
@@ -214,7 +214,7 @@ def _known(file: str, sentences: list[list[str]]) -> list[str] | None:
 
 
 def _count(filled: Filled, settings: Settings) -> None:
-    """Put the counts of datasets into the cells of a table that trains nothing."""
+    """Fill the cells of a table without training with the counts of datasets."""
     table = filled.table
     for name, column in table.columns.items():
         if column.missing is not None:
@@ -253,28 +253,28 @@ def _notes(
     failed: Mapping[Path, str],
     facts: Mapping[tuple[str, str], Mapping[int, dict[str, Any]]],
 ) -> list[str]:
-    """Return a sentence for each reason why figures are missing."""
+    """Return the reasons for missing figures, one sentence each."""
     notes = [f"{column.head}: {column.missing}." for column in table.columns.values() if column.missing]
     notes += [f"{table.rows[key].name} ({run}): {sentence}" for (key, run), sentence in plan.missing.items()]
-    others = [row.name for row in table.rows.values() if not row.recipes]
-    if others and any(column.run for column in table.columns.values()):
-        notes.append(f"Not ours, as published: {', '.join(others)}.")
+    published = [row.name for row in table.rows.values() if not row.recipes]
+    if published and any(column.run for column in table.columns.values()):
+        notes.append(f"Not ours, as published: {', '.join(published)}.")
     for (key, run), jobs in plan.jobs.items():
         for job in jobs:
             if job.seed not in facts[key, run]:
-                why = f"failed: {failed[job.folder]}" if job.folder in failed else "not complete."
-                notes.append(f"{table.rows[key].name} ({run}), seed {job.seed}: {why}")
+                reason = f"failed: {failed[job.folder]}" if job.folder in failed else "not complete."
+                notes.append(f"{table.rows[key].name} ({run}), seed {job.seed}: {reason}")
     return notes
 
 
 def _deviations(
     table: Table, settings: Settings, facts: Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]
 ) -> list[str]:
-    """Return a sentence for each known difference to the paper's runs."""
-    sentences = [f"{override} in place of the recipe's." for override in settings.override]
+    """Return the known differences to the paper's runs, one sentence each."""
+    sentences = [f"{override} in place of the recipe's value." for override in settings.override]
     inputs: dict[str, set[str]] = {}
-    for one in (one for of_seeds in facts.values() for one in of_seeds.values()):
-        for option, read in one["inputs"].items():
+    for run_facts in (run_facts for of_seeds in facts.values() for run_facts in of_seeds.values()):
+        for option, read in run_facts["inputs"].items():
             inputs.setdefault(option, set()).add(read["name"])
     sentences += [f"{option}: {', '.join(sorted(names))}." for option, names in sorted(inputs.items())]
     without = [kind or "any" for kind, file in settings.files.items() if file == NO_VECTORS]

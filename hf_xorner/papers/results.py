@@ -21,14 +21,14 @@ def read_results(path: Path) -> list[dict[str, Any]]:
 
 
 def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
-    """Put the rows of a table into a file of results, and replace earlier ones of the same work, data and measure.
+    """Add the rows of a table to a file of results; earlier rows of the same work, data and measure are replaced.
 
     A result has `work` (paper, table and row), `dataset`, `split`, `model_type`, `features` (none, static, contextual
     or static+contextual), `seeds`, `f1_mean` and `f1_std` in percent (for plain tags `accuracy_mean` and
-    `accuracy_std`), `dev_mean` and `dev_std` (the same on the validation split), `published` and
-    `published_with` (its other data, vectors or encoder, with which it cannot be compared), `p` (against the row
-    `baseline` of the same table), `seconds` of training (the mean over seeds, of `threads` threads on `device`) and
-    `command`. What is not known is null.
+    `accuracy_std`), `dev_mean` and `dev_std` (the same on the validation split), `published` and `published_with`
+    (data, vectors or encoder of the published figure that this run does not have, so that the two are not comparable),
+    `p` (against the row `baseline` of the same table), `seconds` of training (the mean over seeds, with `threads`
+    threads on `device`) and `command`. Unknown values are null.
 
     Args:
         path: A JSON file with a list of results; created if needed.
@@ -44,10 +44,13 @@ def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
 
 
 def _published_with(column: Column, row: TableRow, inputs: Mapping[str, Any]) -> str | None:
-    """Return the dataset, kind of vectors and encoder of a published figure, as far as the run has others."""
+    """Return the dataset, kind of vectors and encoder of a published figure that differ from the run's."""
     kind, context = row.vectors.get(str(column.run), ""), row.context or ""
-    others = [column.published_on, *(name for name in (kind, context.partition(",")[0]) if name not in str(inputs))]
-    return ", ".join(filter(None, others)) or None
+    differences = [
+        column.published_on,
+        *(name for name in (kind, context.partition(",")[0]) if name not in str(inputs)),
+    ]
+    return ", ".join(filter(None, differences)) or None
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -66,7 +69,7 @@ def _features_of(facts: dict[str, Any]) -> str:
 def _results(filled: Filled) -> list[dict[str, Any]]:
     results = []
     for (key, run), of_seeds in filled.facts.items():
-        scored = {seed: one for seed, one in sorted(of_seeds.items()) if "test" in one["scores"]}
+        scored = {seed: facts for seed, facts in sorted(of_seeds.items()) if "test" in facts["scores"]}
         if not scored or filled.table.rows[key].reads:  # no result of a whole model
             continue
         first = next(iter(scored.values()))
@@ -86,13 +89,13 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
                 "model_type": first["options"]["model_type"],
                 "features": _features_of(first),
                 "seeds": list(scored),
-                **_mean_and_std(measure, [one["scores"]["test"][measure] for one in scored.values()]),
-                **_mean_and_std("dev", [one["scores"]["validation"][measure] for one in scored.values()]),
+                **_mean_and_std(measure, [facts["scores"]["test"][measure] for facts in scored.values()]),
+                **_mean_and_std("dev", [facts["scores"]["validation"][measure] for facts in scored.values()]),
                 "published": cell.published,
                 "published_with": None if cell.published is None else marks,
                 "p": cell.p,
                 "baseline": None if cell.p is None else filled.table.baseline,
-                "seconds": round(mean(one["speed"]["training_seconds"] for one in scored.values())),
+                "seconds": round(mean(facts["speed"]["training_seconds"] for facts in scored.values())),
                 "device": first["hardware"]["device"],
                 "threads": first["hardware"]["threads"],
                 "command": _command_of_seeds(first, list(scored)),
@@ -106,8 +109,8 @@ def _mean_and_std(name: str, figures: Sequence[float]) -> dict[str, float | None
     return {f"{name}_mean": round(mean(figures), 2), f"{name}_std": std}
 
 
-def _command_of_seeds(one: dict[str, Any], seeds: Sequence[int]) -> str:
+def _command_of_seeds(facts: dict[str, Any], seeds: Sequence[int]) -> str:
     if len(seeds) == 1:
-        return one["command"]
-    options = {name: value for name, value in one["options"].items() if name != "seed"}
-    return command_of(one["recipe"], {**options, "seeds": list(seeds)})
+        return facts["command"]
+    options = {name: value for name, value in facts["options"].items() if name != "seed"}
+    return command_of(facts["recipe"], {**options, "seeds": list(seeds)})

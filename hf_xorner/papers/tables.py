@@ -20,18 +20,18 @@ class Column:
 
     Args:
         head: The heading.
-        run: The run of each row that it shows; None if nothing is measured.
+        run: The run of each row that is shown; None if nothing is measured.
         split: The split that is scored.
-        figure: The path of the figure in the scores of the split, such as per_type/person/f1; below speed/, in the
-            run's speed; below vocabulary/, in the saved model's scores by what training and vectors contain; below
-            raw_chunk_tags/, in its recall of chunk tags. In a table of counts, figures of rows that are also below this
-            path are taken from there.
+        figure: The path of the figure in the scores of the split, such as per_type/person/f1. Paths that begin with
+            speed/ are in the run's speed, those with vocabulary/ in the saved model's scores by presence in training
+            data and vectors, and those with raw_chunk_tags/ in its recall of chunk tags. In a table of counts, figures
+            of rows are first looked up under this path.
         highest: Show the highest figure of all seeds, not the mean.
-        over: The row of which the mean is shown as a multiple.
+        over: Show the mean as a multiple of the mean of this row.
         options: The dataset that is counted: options of `RunArguments`.
-        vectors: The kind of vectors that its figures need.
-        missing: Why nothing can be measured.
-        published_on: The dataset of the published figures, where it is another one.
+        vectors: The kind of vectors that the figures need.
+        missing: The reason why nothing can be measured.
+        published_on: The dataset of the published figures, if it is another one.
     """
 
     head: str
@@ -47,7 +47,7 @@ class Column:
 
     @property
     def is_mean(self) -> bool:
-        """True if it shows the mean over seeds, no maximum or multiple."""
+        """True if the column shows the mean over seeds, not a maximum or multiple."""
         return not (self.highest or self.over)
 
 
@@ -57,13 +57,13 @@ class TableRow:
 
     Args:
         name: The heading.
-        recipes: The recipe of each run; empty for systems of others.
+        recipes: The recipe of each run; empty for systems that this package does not have.
         vectors: The kind of vectors of each run.
-        context: The encoder that its runs need, in words.
+        context: A description of the encoder that the runs need.
         published: The published figures, by column.
         split: In a table of counts, the split.
         figure: In a table of counts, the figure.
-        reads: In columns below raw_chunk_tags/, the vectors that the classifier reads; see `raw_chunk_tags`.
+        reads: In columns with raw_chunk_tags/, the vectors that the classifier reads; see `raw_chunk_tags`.
     """
 
     name: str
@@ -81,16 +81,16 @@ class Table:
     """A table of a paper.
 
     Args:
-        name: Its name, such as ma2016/table7.
-        title: Its title.
-        columns: Its columns by key.
-        rows: Its rows by key.
+        name: The name, such as ma2016/table7.
+        title: The title.
+        columns: The columns by key.
+        rows: The rows by key.
         kind: "trained": scores of models. "statistics": counts of datasets. "partition": counts of words and entities
-            by whether training and vectors contain them.
-        baseline: The row that the others are tested against.
-        change_from: The row whose figures are subtracted from those of the others.
-        vectors: The kinds of vectors that its rows need, in words.
-        paper_runs: The number of runs behind a published figure, if the paper says so.
+            by presence in training data and vectors.
+        baseline: The row against which the others are tested.
+        change_from: The row whose figures are subtracted from the others.
+        vectors: The kinds of vectors that the rows need, with descriptions.
+        paper_runs: The number of runs of a published figure, if the paper gives it.
         note: A remark for the reader.
     """
 
@@ -134,7 +134,7 @@ def read_table(source: str) -> Table:
 
 
 def published_number(value: Any) -> tuple[float | None, float | None]:
-    """Return the mean and the deviation of a published figure, each None if there is none."""
+    """Return the mean and the deviation of a published figure, or None for each that is missing."""
     match = _NUMBER.fullmatch(str(value))
     return (float(match[1]), float(match[2]) if match[2] else None) if match else (None, None)
 
@@ -147,7 +147,7 @@ def published_text(value: Any) -> str:
 
 
 def _row(value: dict[str, Any], path: Path, vectors: dict[str, str], runs: set[str | None]) -> TableRow:
-    """Build a row, with these runs of rows of other tables; their kinds of vectors are added to `vectors`."""
+    """Build a row, including runs of rows of other tables; their kinds of vectors are added to `vectors`."""
     references = value.pop("as", [])
     sources = []
     for reference in [references] if isinstance(references, str) else references:
@@ -166,7 +166,7 @@ def _row(value: dict[str, Any], path: Path, vectors: dict[str, str], runs: set[s
                 merged[name] = {**merged.get(name, {}), **inner}
             elif inner is not None or source is value:
                 merged[name] = inner
-    # A user's table finds its recipes in its own folder.
+    # Recipes of a user's table may be in the table's folder.
     packaged = recipe_names()
     merged["recipes"] = {
         run: str(path.parent / recipe) if recipe not in packaged and (path.parent / recipe).is_file() else recipe

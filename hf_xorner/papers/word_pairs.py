@@ -12,7 +12,7 @@ import torch
 from ..evaluation.plots import heat_map, save_figure
 from ..tagger import Tagger
 
-#: The sentences of li2020's Figure 1, as far as it shows them.
+#: The visible parts of the sentences in li2020's Figure 1.
 FIGURE_1 = ("conveyed it from Dutch into English", "a meeting at the White house Saturday")
 
 
@@ -54,7 +54,7 @@ def word_pairs(tagger: Tagger, sentence: str | Sequence[str]) -> WordPairs:
 
 
 def draw_pairs(pairs: WordPairs, path: Path) -> Path:
-    """Draw a heat map of each map of word pairs; of relations the rows of entities, as chen2019's Figure 4 does."""
+    """Draw a heat map of each map; maps of relations only have the rows of entities, as in chen2019's Figure 4."""
     entities = [place for place, tag in enumerate(pairs.tags) if tag != "O" and pairs.names == ["relation"]]
     shown = entities or list(range(len(pairs.words)))
     rows = [f"{pairs.words[place]}  {pairs.tags[place]}" for place in shown]

@@ -1,4 +1,4 @@
-"""The four phrases of li2020's XOR limitation, learnt by heart: what each model can and cannot tell apart."""
+"""Train models on the four phrases of li2020's XOR limitation, to see which phrases each model can learn."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Contender(NamedTuple):
     """A model, and the patterns that it cannot learn.
 
     Attributes:
-        name: What it is called in the table.
-        model_type: Its architecture.
-        fields: Of its config.
-        fails: The patterns of which at most 3 of 4 phrases can be right.
-        why: The reason for what is expected.
+        name: The name in the table.
+        model_type: The architecture.
+        fields: Fields of the config.
+        fails: The patterns with which at most 3 of 4 phrases can be right.
+        why: The reason for the expectation.
     """
 
     name: str
@@ -43,10 +43,10 @@ class Contender(NamedTuple):
 
 
 CONTENDERS = (
-    Contender("Baseline", "bilstm-cnn", {}, ("B I E", "O S O"), "the middle word's scores are sums of left and right"),
+    Contender("Baseline", "bilstm-cnn", {}, ("B I E", "O S O"), "scores of the middle word are sums of left and right"),
     Contender("Baseline with CRF", "bilstm-cnn", {"decoder": "crf"}, ("O S O",), "transitions do not see the words"),
     Contender("Cross", "cross-bilstm-cnn", {}, (), "both directions meet in the second layer"),
-    Contender("Att", "att-bilstm-cnn", {}, (), "attention multiplies what left and right say"),
+    Contender("Att", "att-bilstm-cnn", {}, (), "attention multiplies left and right"),
     Contender("GRN", "grn", {}, (), "a convolution reads the whole phrase"),
     Contender("Stack-LSTM", "stack-lstm", {}, (), "a hidden layer reads stack and buffer"),
 )
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
     Attributes:
         contender: The model.
         pattern: The chunk tags of entities.
-        right: Phrases whose middle word has the gold chunk tag.
+        right: Number of phrases whose middle word has the gold chunk tag.
         probabilities: The probability that the middle word is in an entity, for each phrase.
     """
 
@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
 
     @property
     def expected(self) -> str:
-        """The expected result, in words."""
+        """The expected result as text."""
         return "at most 3 of 4" if self.pattern in self.contender.fails else "4 of 4"
 
     @property
@@ -86,7 +86,7 @@ def demonstrate(seed: int = 0) -> Iterator[Outcome]:
 
 
 def outcome(contender: Contender, pattern: str, seed: int = 0) -> Outcome:
-    """Train one model on the four phrases until it knows what it can."""
+    """Train one model on the four phrases for `STEPS` steps."""
     tokenizer = WordCharTokenizer.from_corpus(PHRASES)
     config_class = CONFIGS[contender.model_type]
     fields = {name: value for name, value in {**SIZES, **contender.fields}.items() if hasattr(config_class, name)}
@@ -112,7 +112,7 @@ def outcome(contender: Contender, pattern: str, seed: int = 0) -> Outcome:
 def _middle_words(model: TaggerForTokenClassification, inputs: dict, labels: torch.Tensor) -> tuple[int, list[float]]:
     lengths = inputs["attention_mask"].sum(1)
     encoded = model.encode(inputs["input_ids"], inputs["char_ids"], lengths)
-    # Before malformed spans are dropped, which hides a wrong tag.
+    # Inner tags, since dropping malformed spans would hide wrong tags.
     decoded = model.decoder(model.score(encoded.states), lengths, encoded.states)
     right = (decoded.path == model.tags.to_inner(labels))[:, 1].sum()
     outside, _ = model.tags.outside

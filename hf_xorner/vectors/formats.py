@@ -21,20 +21,20 @@ from safetensors.numpy import load_file, save
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import DECOMPRESSION_ERRORS, check_apart, open_bytes, write_whole
 
-#: The files of a folder of vectors. The first has one tensor of this name, the second a word a line.
+#: The files of a folder of vectors: the first has one tensor, the second one word per line.
 VECTOR_FILES = ("vectors.safetensors", "vocabulary.txt")
 _TENSOR = "vectors"
 
 
 _SUFFIX = ".safetensors"
-# "datasets/" as in the addresses of the Hub.
+# With "datasets/" as in URLs of the Hub.
 _ON_HUB = re.compile(r"(?P<kind>datasets/)?(?P<repo>\w[\w.-]*/\w[\w.-]*):(?P<file>.+)")
 _BYTE_ORDER_MARK = "\ufeff".encode()
 _HEADER = re.compile(rb"([0-9]+)[ \t]+([0-9]+)[ \t\r\n]*")
 _ENDS_IN_DECIMAL = re.compile(rb"[ \t][+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\Z")
-# Bytes that are read at a time.
+# Number of bytes that are read at a time.
 _BATCH = 1 << 20
-# Lines that decide on the dimension of a file without a header.
+# Number of lines that determine the dimension of a file without a header.
 _VOTERS = 100
 _GROWTH = 1.125
 
@@ -47,8 +47,8 @@ class Vectors:
 
     Attributes:
         words: The words, all different.
-        matrix: One row for each, float32 or float16. Shape: (words, dim).
-        duplicates: Words that were left out because an earlier line has them.
+        matrix: One row per word, float32 or float16. Shape: (words, dim).
+        duplicates: Number of lines that were left out because an earlier line has their word.
     """
 
     words: list[str]
@@ -69,8 +69,8 @@ class _Selection:
 
     Args:
         wanted: Words to keep.
-        most_frequent: The number of words to keep from the beginning of the file. With both, a word is kept for either
-            reason; with neither, every word is.
+        most_frequent: The number of words to keep from the beginning of the file. With both, both sets are kept; with
+            neither, all words.
     """
 
     def __init__(self, wanted: Collection[str] | None, most_frequent: int | None) -> None:
@@ -81,7 +81,7 @@ class _Selection:
         self.duplicates = 0
 
     def takes(self, word: str) -> bool:
-        """Return whether the next word of the file is kept."""
+        """Return True if the next word of the file is to be kept."""
         if word in self.kept:
             self.duplicates += 1
             return False
@@ -94,7 +94,7 @@ class _Selection:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether no later word would be kept, so that the rest need not be read."""
+        """True if no later word would be kept, so that the rest need not be read."""
         return not self.missing and len(self.kept) >= self.limit
 
 
@@ -103,28 +103,28 @@ def read_vectors(
 ) -> Vectors:
     """Read the vectors of some words, or of all.
 
-    Text has a word and its numbers on each line (GloVe), in word2vec's and fastText's ``.vec`` after a first line with
-    the number of words and the dimension. It may be plain, gzip, or a member of a zip archive, and is read as a stream.
+    Text has a word and its numbers on each line (GloVe); word2vec and fastText (``.vec``) have a first line with the
+    number of words and the dimension. It may be plain, gzip, or a member of a zip archive, and is read as a stream.
     Fields are separated by blanks or TABs; the numbers are the last ones, so a word may contain blanks. Words that are
-    not UTF-8 are left out and counted in the log, since word2vec and fastText cut long words anywhere. Of duplicates
-    the first is used.
+    not UTF-8 are left out and counted in the log, since word2vec and fastText may cut long words within a character.
+    For duplicates, the first vector is used.
 
-    Safetensors are a folder as `write_vectors` writes it, or its ``vectors.safetensors``.
+    Safetensors are a folder written by `write_vectors`, or its ``vectors.safetensors``.
 
     Args:
         source: A path, ``archive.zip:member``, or ``owner/name:file`` on the Hub (``datasets/owner/name:file`` for a
             dataset). Existing paths are never looked up on the Hub.
-        wanted: Words to keep, spelt exactly so.
-        most_frequent: The number of words to keep from the beginning of the file, where the frequent ones are. With
-            ``wanted`` too, a word is kept for either reason; with neither, every word is. Reading stops when no later
-            word would be kept.
+        wanted: Words to keep, with this exact spelling.
+        most_frequent: The number of words to keep from the beginning of the file, where frequent words usually are.
+            With ``wanted``, both sets are kept; with neither, all words. Reading stops when no later word would be
+            kept.
 
     Returns:
         The kept words in the order of the file.
 
     Raises:
-        DataError: If the source does not exist, is not of these formats, or is damaged. Numbers of words that are not
-            kept are not parsed.
+        DataError: If the source does not exist, has another format, or is damaged. Numbers of words that are not kept
+            are not checked.
     """
     name, member = split_member(source)
     path = locate(name, VECTOR_FILES[1:] if str(name).endswith(_SUFFIX) else ())
@@ -143,17 +143,17 @@ def read_vectors(
 
 
 def split_member(source: str | Path) -> tuple[str | Path, str | None]:
-    """Split ``archive.zip:member`` into the archive and its member, None if no member is named."""
-    archive, found, member = str(source).partition(".zip:")
-    return (f"{archive}.zip", member) if found and not Path(source).exists() else (source, None)
+    """Split ``archive.zip:member`` into the archive and its member; the member is None if there is none."""
+    archive, separator, member = str(source).partition(".zip:")
+    return (f"{archive}.zip", member) if separator and not Path(source).exists() else (source, None)
 
 
 def locate(source: str | Path, siblings: Sequence[str] = ()) -> Path:
-    """Return the path of a source, which is downloaded if it is on the Hub.
+    """Return the path of a source; a source on the Hub is downloaded.
 
     Args:
         source: A path, or ``owner/name:file`` on the Hub.
-        siblings: Further files of the same folder to download with it.
+        siblings: Other files of the same folder to download with it.
 
     Raises:
         DataError: If there is no such file.
@@ -195,7 +195,7 @@ def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[l
                 number += 1
                 if (number == 1 and promised is not None) or not line.strip():
                     continue
-                encoded, rest = _cut(line, dim, f"{label}:{number}")
+                encoded, numbers_text = _cut(line, dim, f"{label}:{number}")
                 passed += 1
                 try:
                     word = encoded.decode()
@@ -204,7 +204,7 @@ def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[l
                     continue
                 if selection.takes(word):
                     words.append(word)
-                    values.append(rest)
+                    values.append(numbers_text)
                     numbers.append(number)
             if len(words) > len(matrix):
                 # In place, so that the matrix is never held twice.
@@ -215,8 +215,8 @@ def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[l
         else:
             if promised not in (None, passed):
                 raise DataError(
-                    f"{label}:{number}: the file has {passed} words and its header promises {promised}; "
-                    "fetch it again, or correct the header."
+                    f"{label}:{number}: the file has {passed} words, but its header says {promised}; "
+                    "download it again, or correct the header."
                 )
     matrix.resize((len(words), dim), refcheck=False)
     if undecodable:
@@ -242,12 +242,12 @@ def _opened(path: Path, member: str | None) -> Iterator[IO[bytes]]:
                 yield file
     # RuntimeError for an archive with a password.
     except (*DECOMPRESSION_ERRORS, zipfile.BadZipFile, RuntimeError) as error:
-        raise DataError(f"{path}: cannot be unpacked ({first_line(error)}); fetch it again.") from None
+        raise DataError(f"{path}: cannot be unpacked ({first_line(error)}); download it again.") from None
 
 
 def _header(lines: Sequence[bytes], label: str) -> tuple[int | None, int]:
-    """Return the number of words that the first line promises, None without a header, and the dimension."""
-    # Also the pickles of gensim and PyTorch, which are never loaded.
+    """Return the number of words in the header, or None if there is none, and the dimension."""
+    # This also refuses pickles of gensim and PyTorch, which are never loaded.
     if any(b"\0" in line for line in lines):
         raise DataError(f"{label}: is not text; export the vectors as text, as gensim's save_word2vec_format does.")
     header = _HEADER.fullmatch(lines[0]) if lines else None
@@ -273,7 +273,7 @@ def _cut(line: bytes, dim: int, place: str) -> tuple[bytes, bytes]:
     word = fields[0]
     if len(fields) <= dim or _ENDS_IN_DECIMAL.search(word):
         count = len(line.split()) - 1
-        raise DataError(f"{place}: {count} numbers where the others have {dim}; correct or remove the line.")
+        raise DataError(f"{place}: {count} numbers, but other lines have {dim}; correct or remove the line.")
     return word.strip(), line[len(word) :]
 
 
@@ -284,13 +284,13 @@ def _parsed(values: Sequence[bytes], numbers: Sequence[int], dim: int, label: st
     try:
         rows = np.loadtxt(values, dtype=np.float32, comments=None, ndmin=2)
         if rows.shape[1] != dim:
-            raise ValueError(f"{rows.shape[1]} numbers where the others have {dim}")
+            raise ValueError(f"{rows.shape[1]} numbers, but other lines have {dim}")
         return rows
     except ValueError as error:
         if len(values) == 1:
             fault = str(error).partition(" at row")[0]
             raise DataError(f"{label}:{numbers[0]}: {fault}; correct or remove the line.") from None
-    # Line by line, to raise for the first faulty one.
+    # Line by line, to raise for the first invalid line.
     return np.concatenate([_parsed([text], [number], dim, label) for text, number in zip(values, numbers, strict=True)])
 
 
@@ -302,7 +302,7 @@ def _read_tensors(path: Path) -> tuple[list[str], NDArray[Any]]:
     vocabulary = path.with_name(VECTOR_FILES[1])
     try:
         matrix = load_file(path)[_TENSOR]
-        # Not read as text, as a word may contain a carriage return.
+        # Read as bytes, as a word may contain a carriage return.
         words = vocabulary.read_bytes().decode().removesuffix("\n").split("\n")
     except (SafetensorError, OSError, KeyError, UnicodeDecodeError) as error:
         raise DataError(
@@ -315,10 +315,10 @@ def _read_tensors(path: Path) -> tuple[list[str], NDArray[Any]]:
 
 
 def write_vectors(vectors: Vectors, folder: str | Path, overwrite: bool = False) -> list[Path]:
-    """Write vectors as safetensors with a vocabulary, which `read_vectors` reads.
+    """Write vectors as safetensors with a vocabulary, for `read_vectors`.
 
     Args:
-        vectors: The vectors; their type is kept.
+        vectors: The vectors; their dtype is kept.
         folder: The folder, created if it does not exist.
         overwrite: Replace files that exist.
 
@@ -331,7 +331,7 @@ def write_vectors(vectors: Vectors, folder: str | Path, overwrite: bool = False)
     tensors, vocabulary = check_targets(folder, VECTOR_FILES, overwrite)
     if any("\n" in word for word in vectors.words):
         raise DataError(f"{folder}: a word contains a line break; remove it.")
-    # First, so that a process that is killed between the two files does not leave vectors with the words of others.
+    # Deleted first, so that a killed process never leaves vectors with another vocabulary.
     tensors.unlink(missing_ok=True)
     write_whole(vocabulary, "".join(f"{word}\n" for word in vectors.words))
     write_whole(tensors, save({_TENSOR: np.ascontiguousarray(vectors.matrix)}))
@@ -341,13 +341,13 @@ def write_vectors(vectors: Vectors, folder: str | Path, overwrite: bool = False)
 def check_targets(
     folder: str | Path, names: Iterable[str], overwrite: bool = False, inputs: Iterable[str] = ()
 ) -> list[Path]:
-    """Return the files that will be written into a folder; raises for obstacles before a long computation.
+    """Return the paths of files to write into a folder; raises before a long computation if they cannot be written.
 
     Args:
         folder: The folder.
         names: The names of the files.
         overwrite: Replace files that exist.
-        inputs: Files that are read, none of which may be overwritten.
+        inputs: Files that are read and must not be overwritten.
 
     Raises:
         DataError: If the folder is a file, a file exists, or an input would be overwritten.

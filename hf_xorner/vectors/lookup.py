@@ -1,4 +1,4 @@
-"""Look up the vectors of words, as building a model and tagging do, and measure the coverage."""
+"""Look up the vectors of words with the fallbacks of a tokenizer, and measure the coverage of a corpus."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from .formats import Vectors
 
 
 def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[str]:
-    """Return the distinct words of a list or of a corpus, in the order in which they occur first.
+    """Return the distinct words of a list or of a corpus, in the order of their first occurrence.
 
     Args:
-        source: A file with a word a line, plain or compressed by gzip, or a corpus as `hf_xorner.corpora.load_corpus`
-            takes it, whose splits are all read. A file is a list if its first line is one field.
-        data_dir: Where the files of a named corpus lie.
+        source: A file with one word per line, plain or compressed by gzip, or a corpus as for
+            `hf_xorner.corpora.load_corpus`, of which all splits are read. A file is a list if its first line has one
+            field.
+        data_dir: The folder of the files of a named corpus.
 
     Raises:
         DataError: If the source cannot be read.
@@ -39,35 +40,35 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
             return list(dict.fromkeys(line for line in lines if line))
     words: dict[str, None] = {}
     for split in load_corpus(source, data_dir).values():
-        # Column by column: a row at a time takes several times as long.
+        # Reading single rows takes several times as long.
         for batch in split.select_columns([TOKENS]).with_format("arrow").iter(100_000):
             words.update(dict.fromkeys(batch.column(TOKENS).combine_chunks().flatten().to_pylist()))
     return list(words)
 
 
 def _is_list(path: Path) -> bool:
-    """Return whether a file is a list of words, by its first line that is not empty."""
+    """Return True if a file is a list of words, judged by its first line that is not empty."""
     with open_text(path) as file:
         line = next((line for line in file if line.strip(f"\r\n{BYTE_ORDER_MARK}")), "").rstrip("\r\n")
     return bool(line) and not any(blank in line for blank in " \t") and not line.startswith('{"')
 
 
 def with_foldings(words: Iterable[str]) -> set[str]:
-    """Return words with all forms that a tokenizer may look them up by; see `WordLookup.forms`.
+    """Return words and all forms under which a tokenizer may look them up; see `WordLookup.forms`.
 
     Args:
-        words: Words as they are spelt.
+        words: The words.
     """
     spelt = set(words)
     return spelt.union(*({fold(word, *policies) for word in spelt} for policies in FALLBACKS.values()))
 
 
-class _Found(NamedTuple):
-    """The words of a vocabulary that have a vector.
+class Matches(NamedTuple):
+    """The N words of a vocabulary that have a vector.
 
     Attributes:
-        ids: Their ids. Shape: (found,).
-        rows: The row of the vector of each. Shape: (found,).
+        ids: Their ids. Shape: (N,).
+        rows: The rows of their vectors. Shape: (N,).
     """
 
     ids: NDArray[np.int64]
@@ -75,11 +76,11 @@ class _Found(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """The share of a corpus that has a vector, in percent, by the step of the look-up.
+    """The share of a corpus' words that have a vector, in percent, by the step of the look-up.
 
     Attributes:
-        tokens: The share of tokens found by each step, and under ``none`` those without a vector.
-        types: The same of distinct words.
+        tokens: The share of tokens that each step finds, and under ``none`` of tokens without a vector.
+        types: The same for distinct words.
     """
 
     tokens: dict[str, float]
@@ -91,49 +92,49 @@ class Coverage(NamedTuple):
         return "\n".join(lines)
 
 
-def look_up(tokenizer: WordCharTokenizer, words: Sequence[str]) -> _Found:
-    """Find a vector for each word of a tokenizer's vocabulary, under the forms that it looks words up by.
+def look_up(tokenizer: WordCharTokenizer, words: Sequence[str]) -> Matches:
+    """Find a vector for each word of a tokenizer's vocabulary, with its fallbacks.
 
     Args:
         tokenizer: The tokenizer.
         words: The words that have a vector, by row.
     """
-    known = ((word, index) for word, index in tokenizer.get_vocab().items() if index > UNKNOWN_ID)
+    entries = ((word, index) for word, index in tokenizer.get_vocab().items() if index > UNKNOWN_ID)
     forms = tokenizer.lookup.forms
-    return look_up_forms(((index, forms(word)) for word, index in known), words)
+    return look_up_forms(((index, forms(word)) for word, index in entries), words)
 
 
-def look_up_forms(forms: Iterable[tuple[int, Sequence[str]]], words: Sequence[str]) -> _Found:
-    """Find a vector for each id, under the first of its word's forms that has one.
+def look_up_forms(forms: Iterable[tuple[int, Sequence[str]]], words: Sequence[str]) -> Matches:
+    """Find a vector for each id, that of the first form with a vector.
 
     Args:
-        forms: The ids, and the forms of the word of each.
+        forms: The ids, each with the forms of its word.
         words: The words that have a vector, by row.
     """
     row_of = {word: row for row, word in enumerate(words)}
-    found = [
+    pairs = [
         (index, row_of[form])
-        for index, tried in forms
-        if (form := next((form for form in tried if form in row_of), None)) is not None
+        for index, word_forms in forms
+        if (form := next((form for form in word_forms if form in row_of), None)) is not None
     ]
-    ids, rows = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T
-    return _Found(ids, rows)
+    ids, rows = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
+    return Matches(ids, rows)
 
 
 def coverage_of(tokenizer: WordCharTokenizer, words: Iterable[str], sentences: Iterable[Sequence[str]]) -> Coverage:
-    """Return the share of a corpus that has a vector, by the first step of the look-up that finds one.
+    """Return the share of a corpus' words that have a vector, by the first step of the look-up that finds one.
 
     Args:
-        tokenizer: The tokenizer, whose policies are the steps.
+        tokenizer: The tokenizer; its policies are the steps.
         words: The words that have a vector.
         sentences: The words of each sentence.
     """
-    known = set(words)
+    with_vector = set(words)
     counts = Counter(chain.from_iterable(sentences))
     forms, steps = tokenizer.lookup.forms, ["exact", "folded", *tokenizer.init_kwargs["fallback"]]
     tokens, types = dict.fromkeys([*steps, "none"], 0), dict.fromkeys([*steps, "none"], 0)
     for word, count in counts.items():
-        step = next((step for step, form in zip(steps, forms(word), strict=True) if form in known), "none")
+        step = next((step for step, form in zip(steps, forms(word), strict=True) if form in with_vector), "none")
         tokens[step] += count
         types[step] += 1
     return Coverage(_shares(tokens), _shares(types))
@@ -145,14 +146,14 @@ def _shares(counts: dict[str, int]) -> dict[str, float]:
 
 
 def join(tables: Sequence[Vectors], fallback: Sequence[str] = ()) -> Vectors:
-    """Concatenate the vectors that each word has in several tables.
+    """Concatenate the vectors of each word in several tables.
 
-    Tables differ in scale, and the numbers of one would drown those of another. So each is divided by the root mean
-    square of its own; where it lacks a word, there are zeros.
+    Since tables differ in scale, each is divided by the root mean square of its numbers. Words that a table does not
+    have are zeros there.
 
     Args:
-        tables: The tables, at least two. The words come in their order, those of the first at the beginning.
-        fallback: Further forms to look a word up by in each table: lower, zero, lower_zero.
+        tables: The tables, at least two. The words of the first come first, then the others, in their order.
+        fallback: Forms in which unknown words are looked up in each table: lower, zero, lower_zero.
 
     Raises:
         DataError: If there is nothing to join.
@@ -165,10 +166,10 @@ def join(tables: Sequence[Vectors], fallback: Sequence[str] = ()) -> Vectors:
 
 
 def _laid_out(table: Vectors, forms: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-    """The vectors of a table for words of such forms, the first that it has counting."""
+    """The scaled vectors of a table for words, given by their forms; zeros for words that it does not have."""
     values = table.matrix.astype(np.float32)
     scale = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
-    laid_out = np.zeros((len(forms), table.dim), dtype=np.float32)
-    found = look_up_forms(enumerate(forms), table.words)
-    laid_out[found.ids] = values[found.rows] / (scale or 1.0)
-    return laid_out
+    rows = np.zeros((len(forms), table.dim), dtype=np.float32)
+    matches = look_up_forms(enumerate(forms), table.words)
+    rows[matches.ids] = values[matches.rows] / (scale or 1.0)
+    return rows

@@ -162,5 +162,5 @@ def test_a_model_with_nan_probabilities_is_refused(tokenizer):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(torch.nan)
-    with pytest.raises(ValueError, match=r"the model's probabilities are nan, as after training that diverged"):
+    with pytest.raises(ValueError, match=r"the model's probabilities are nan; its training probably diverged"):
         System.of_tagger(Tagger(model, tokenizer), SENTENCES, [["O"] * len(words) for words in SENTENCES])

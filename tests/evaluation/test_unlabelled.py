@@ -99,5 +99,5 @@ def test_a_plain_tag_of_that_name_is_a_label():
 
 
 def test_a_predicted_unknown_tag_is_refused():
-    with pytest.raises(ValueError, match="a predicted tag is '\\?', which says that a gold tag is unknown; predict O"):
+    with pytest.raises(ValueError, match="a predicted tag is '\\?', which marks unknown gold tags; predict O"):
         Comparison.of([["B-X", "O"]], [["B-X", "?"]])

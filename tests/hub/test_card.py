@@ -307,6 +307,6 @@ def test_facts_of_other_weights_and_foreign_code_are_refused(folder, without_pro
         write_card(folder)
     (folder / "model.safetensors").write_bytes(weights)
     (folder / "tags.py").write_text("print()")
-    with pytest.raises(ValueError, match=r"tags\.py is not the file of this version"):
+    with pytest.raises(ValueError, match=r"tags\.py differs from this version"):
         write_card(folder)
     assert not (folder / "README.md").exists()

@@ -131,7 +131,7 @@ def test_a_dry_run_lists_the_files_and_calls_nothing(script, folder, monkeypatch
         (line,) = [line for line in out.splitlines() if line.startswith(f"{name} ")]
         assert f"{len(held):,}" in line
     assert f"{len(content(folder))} files, {sum(map(len, content(folder).values())):,} bytes for {NAME}" in out
-    assert "left here: checkpoint-3/, training_args.bin" in out
+    assert "not published: checkpoint-3/, training_args.bin" in out
     assert f"tagged without this package: {TEXT} [" in out
 
 

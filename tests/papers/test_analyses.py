@@ -116,7 +116,7 @@ def test_wrong_uses_are_refused(analyze, saved):
     for words, reason in (
         (("word-pairs", saved["grn"]), "--output"),
         (("ablate", saved["att-bilstm-cnn"], "--dataset", "xor", "--split", "dev"), "has no split 'dev'"),
-        (("xor-proof", "--pattern", "B", "I", "X"), "no pattern of three tags"),
+        (("xor-proof", "--pattern", "B", "I", "X"), "not a pattern of three tags"),
     ):
         code, _, errors = analyze(*words)
         assert code in (1, 2) and reason in errors and len(errors.splitlines()) == 1

@@ -87,7 +87,7 @@ def test_wrong_proofs_do_not_hold():
 
 def test_unknown_patterns_are_refused():
     for pattern in (("B", "E"), ("B", "X", "E")):
-        with pytest.raises(ValueError, match="no pattern of three tags"):
+        with pytest.raises(ValueError, match="not a pattern of three tags"):
             inequalities(pattern, "crf")
 
 

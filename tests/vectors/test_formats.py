@@ -160,7 +160,7 @@ def test_reading_stops_early_and_parses_only_what_is_kept(write, monkeypatch):
     monkeypatch.setattr(formats, "_BATCH", 64)
     path = write(GLOVE * 10 + b"short 1\n")
     assert len(read_vectors(path, most_frequent=3)) == 3
-    with pytest.raises(DataError, match=":41: 1 numbers where"):
+    with pytest.raises(DataError, match=":41: 1 numbers, but"):
         read_vectors(path, ["the", "elsewhere"])
     assert_is(read_vectors(write("a 1 2\nb x nan\n"), {"a"}), ["a"], np.array([[1, 2]]))
 
@@ -199,16 +199,16 @@ def test_invalid_text_raises_with_file_and_line(write):
         ("", ":1: expected lines of a word and its numbers"),
         ("a\nb\n", ":1: expected lines of a word"),
         ("5 0\na\n", ":1: expected lines of a word"),
-        ("a 1 2\nb 1\n", ":2: 1 numbers where"),
-        ("a 1.5 2.5\nb 1.5 2.5 3.5\n", ":2: 3 numbers where"),
-        ("1 2\nb 1.5 2.5 3.5\n", ":2: 3 numbers where"),
+        ("a 1 2\nb 1\n", ":2: 1 numbers, but"),
+        ("a 1.5 2.5\nb 1.5 2.5 3.5\n", ":2: 3 numbers, but"),
+        ("1 2\nb 1.5 2.5 3.5\n", ":2: 3 numbers, but"),
         ("a 1 2\nb  2\n", ":2: "),
         ("a 1 2\nb 1 x\n", ":2: could not convert string 'x'"),
         (b"a 1 2\nb 1 \xff\n", ":2: "),
         ("a 1 2\nb 1 nan\n", ": the vector of 'b' has a number that is NaN or infinite"),
         ("a 1 2\nb 1 1e39\n", ": the vector of 'b' has"),
-        ("3 2\na 1 2\nb 1 2\n", ":3: the file has 2 words and its header promises 3"),
-        ("1 2\na 1 2\nb 1 2\n", ":3: the file has 2 words and its header promises 1"),
+        ("3 2\na 1 2\nb 1 2\n", ":3: the file has 2 words, but its header says 3"),
+        ("1 2\na 1 2\nb 1 2\n", ":3: the file has 2 words, but its header says 1"),
     ):
         path = write(content)
         with pytest.raises(DataError, match=re.escape(f"{path}{place}")):
