@@ -43,7 +43,6 @@ def main() -> None:
     try:
         for entities in stream(texts):
             record = {"text": entities.text, "entities": entities}
-            sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+            print(json.dumps(record, ensure_ascii=False), flush=True)
     except (OSError, ValueError) as error:
         sys.exit(f"{parser.prog}: {error}")
