@@ -43,6 +43,6 @@ def main() -> None:
     try:
         for entities in stream(texts):
             record = {"text": entities.text, "entities": entities}
-            print(json.dumps(record, ensure_ascii=False), flush=True)
+            print(json.dumps(record, ensure_ascii=False), flush=True)  # noqa: T201
     except (OSError, ValueError) as error:
         sys.exit(f"{parser.prog}: {error}")
