@@ -119,7 +119,7 @@ def measure(names: list[str], options: Options, folder: str) -> Rows:
         calls[name, "train"] = partial(update, trainer, batches_of(trainer))
         if options.train:
             calls[name, "trainer"] = partial(epoch_seconds, trainer)
-        taggers: dict[str, Any] = {name: tagger_of(trainer)}
+        taggers: dict[str, Any] = {name: Tagger(trainer.model, trainer.processing_class)}
         if options.onnx:
             taggers[f"{name} onnx"] = exported_tagger(trainer, f"{folder}/{name}/onnx")
         for key, tagger in taggers.items():
@@ -226,16 +226,11 @@ def epoch_seconds(trainer: TaggerTrainer) -> float:
     return seconds
 
 
-def tagger_of(trainer: TaggerTrainer) -> Tagger:
-    """Return the model as a tagger."""
-    return Tagger(trainer.model, trainer.processing_class)
-
-
 def exported_tagger(trainer: TaggerTrainer, folder: str) -> OnnxTagger:
     """Export the model into a folder, and load it."""
     from ..export.onnx import export_onnx
 
-    tagger_of(trainer).save_pretrained(folder)
+    Tagger(trainer.model, trainer.processing_class).save_pretrained(folder)
     export_onnx(folder, folder)
     return OnnxTagger.from_pretrained(folder)
 
@@ -253,7 +248,7 @@ def single_seconds(tagger: Callable[[list[str]], Any], sentences: list[list[str]
 def peak_mb(name: str, options: Options, folder: str) -> float:
     """Train and tag with a model; return the peak memory of this process, in MB."""
     trainer = fitted(name, options, folder)
-    tagger_of(trainer).tag(trainer.train_dataset["tokens"][:])
+    Tagger(trainer.model, trainer.processing_class).tag(trainer.train_dataset["tokens"][:])
     if options.device.startswith("cuda"):
         return torch.cuda.max_memory_allocated() / 2**20
     status = Path("/proc/self/status")  # of Linux

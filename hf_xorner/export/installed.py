@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -37,6 +38,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print each text with its entities, one JSON object per line.")
     parser.add_argument("text", nargs="*", help="A text; by default the lines of standard input.")
     texts = parser.parse_args().text or (line.rstrip("\n") for line in sys.stdin)
-    for entities in stream(texts):
-        record = {"text": entities.text, "entities": entities}
-        sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+    if hasattr(signal, "SIGPIPE"):  # not on Windows; the reader of the output, such as head, may close it
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        for entities in stream(texts):
+            record = {"text": entities.text, "entities": entities}
+            print(json.dumps(record, ensure_ascii=False), flush=True)  # noqa: T201
+    except (OSError, ValueError) as error:
+        sys.exit(f"{parser.prog}: {error}")

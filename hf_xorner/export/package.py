@@ -44,8 +44,7 @@ def export_package(
             f"--to package needs a name such as my_ner, not {name!r}: letters a to z, digits and underscores."
         )
     version = str(Version(version))
-    contents = exported_files(source, precision)
-    contents = {f"{name}/{file}": content for file, content in contents.items()}
+    contents = {f"{name}/{file}": content for file, content in exported_files(source, precision).items()}
     contents[f"{name}/__init__.py"] = runtime_code((*MODULES, "export/installed.py")).encode()
     info = f"{name}-{version}.dist-info"
     contents[f"{info}/METADATA"] = _metadata(source, name, version).encode()

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from io import BytesIO
 from itertools import chain, product
 from pathlib import Path
 from statistics import mean, stdev
@@ -17,9 +16,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..corpora.splits import SPLITS
-from ..files import FACTS_FILE, sha256_of, write_whole
+from ..files import FACTS_FILE, replacing, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
+from ..training.facts import read_facts
 from .checks import CARD, published_files, run_without_package
 
 CURVE_FILE = "learning_curve.png"
@@ -79,8 +79,8 @@ def write_card(
     folder = Path(folder)
     if (folder / CARD).exists() and not overwrite:
         raise ValueError(f"{folder / CARD} exists; move it away, or replace it by --overwrite.")
-    facts = _facts_in(folder)
-    card = Card(name or folder.resolve().name, facts, tuple(map(_facts_in, map(Path, seeds_of))), **metadata)
+    facts = read_facts(folder)
+    card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
     names = published_files(folder)
     if sha256_of(folder / facts["model"]["file"]) != facts["model"]["sha256"]:
         raise ValueError(f"{folder}: the weights are not those of {FACTS_FILE}; train the model again.")
@@ -94,10 +94,6 @@ def write_card(
         drawn=draw_curve(card, folder / CURVE_FILE),
     )
     return write_whole(folder / CARD, card.text())
-
-
-def _facts_in(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
 
 
 def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
@@ -144,9 +140,8 @@ def draw_curve(card: Card, path: Path) -> bool:
         right = left.twinx()
         right.plot(*zip(*scores, strict=True), color="C1", linestyle="--")
         right.set_ylabel(f"{card.measures[measure]} on validation (%)", color="C1")
-    picture = BytesIO()
-    figure.savefig(picture, format="png", dpi=120, metadata={"Software": None})
-    write_whole(path, picture.getvalue())
+    with replacing(path) as new:
+        figure.savefig(new, format="png", dpi=120, metadata={"Software": None})
     return True
 
 

@@ -4,6 +4,7 @@ import base64
 import csv
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import venv
@@ -67,9 +68,16 @@ def test_a_wheel_tags_where_nothing_else_can_be_imported(saved, tmp_path):
     with zipfile.ZipFile(wheel_of(saved, tmp_path)) as archive:
         archive.extractall(tmp_path / "site")
     code = REFUSED.replace("onnx_tagger", "my_ner") + "import my_ner\nmy_ner.main()"
-    done = subprocess.run([sys.executable, "-c", code, tmp_path / "site", TEXT], capture_output=True, timeout=60)
+    command = [sys.executable, "-c", code, tmp_path / "site"]
+    done = subprocess.run([*command, TEXT], capture_output=True, timeout=60)
     assert done.stderr == b""
     assert printed_entities(done.stdout) == entities_by(saved, TEXT)
+    done = subprocess.run(command, input=b"Zo\xeb\n", capture_output=True, timeout=60)
+    assert done.returncode == 1 and b"Traceback" not in done.stderr
+    if os.name == "posix":
+        reader, closed = os.pipe()
+        os.close(reader)
+        assert subprocess.run([*command, TEXT], stdout=closed, stderr=subprocess.PIPE, timeout=60).stderr == b""
 
 
 def test_names_and_versions_that_pip_refuses_are_refused(saved, tmp_path, capsys):
