@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--no_speed", action="store_true", help="Do not measure speed.")
     options = parser.parse_args()
     systems = {name: spacy_system(name[6:]) if name[:6] == "spacy:" else own_system(name) for name in options.systems}
-    found: dict[str, dict[str, Any]] = {name: {} for name in systems}
+    figures: dict[str, dict[str, Any]] = {name: {} for name in systems}
     for corpus in options.corpora:
         named = corpus in ("conll2003", "wnut17")
         source = (corpus, str(options.data_dir)) if named else (str(options.data_dir / corpus),)
@@ -67,28 +67,28 @@ def main() -> None:
                 score["PER and LOC"] = scores(words, gold, predicted, ("PER", "LOC"))["f1"]
                 if not name.startswith("spacy:"):
                     score["own types"] = span_scores(gold, predicted)["f1"] if corpus == "conll2003" else None
-                found[name][f"{corpus}, {case}"] = score
+                figures[name][f"{corpus}, {case}"] = score
                 print(f"{corpus:<11} {case:<25} {Path(name).name:<28} {line(score)}", flush=True)
     if not options.no_speed:
-        measure_speed(systems, found, options.data_dir)
+        measure_speed(systems, figures, options.data_dir)
     if options.output:
-        options.output.write_text(json.dumps(found, indent=2) + "\n")
+        options.output.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 def scores(
-    words: Words, gold: Words, predicted: Words, kept: Sequence[str], probabilities: Any = None
+    words: Words, gold: Words, predicted: Words, types: Sequence[str], probabilities: Any = None
 ) -> dict[str, Any]:
     """Return F1 over the entities of some types, and of each; with probabilities, the calibration error (ECE) too."""
-    tags = [[[renamed(tag, kept) for tag in sentence] for sentence in each] for each in (gold, predicted)]
+    tags = [[[renamed(tag, types) for tag in sentence] for sentence in rows] for rows in (gold, predicted)]
     result = report(System(words, *tags, probabilities), resamples=0)
-    found = {"f1": result["f1"], **{name: values["f1"] for name, values in result["per_type"].items()}}
-    return found | ({"ece": result["calibration"]["ece"]} if "calibration" in result else {})
+    figures = {"f1": result["f1"], **{name: values["f1"] for name, values in result["per_type"].items()}}
+    return figures | ({"ece": result["calibration"]["ece"]} if "calibration" in result else {})
 
 
-def renamed(tag: str, kept: Sequence[str]) -> str:
+def renamed(tag: str, types: Sequence[str]) -> str:
     """Return a tag with its type as it is called here, O, or ? where it is unknown."""
     new = TYPES.get(tag[2:])
-    return tag if tag == "?" else f"{tag[:2]}{new}" if new in kept else "O"
+    return tag if tag == "?" else f"{tag[:2]}{new}" if new in types else "O"
 
 
 def line(score: dict[str, Any]) -> str:
@@ -121,7 +121,7 @@ def spacy_system(name: str) -> Tag:
     return tag
 
 
-def measure_speed(systems: dict[str, Tag], found: dict[str, Any], data_dir: Path) -> None:
+def measure_speed(systems: dict[str, Tag], figures: dict[str, Any], data_dir: Path) -> None:
     """Measure words a second on the test split of CoNLL-2003, the systems in turns."""
     words = list(load_corpus("conll2003", str(data_dir))["test"]["tokens"])
     count, best = sum(map(len, words)), dict.fromkeys(systems, float("inf"))
@@ -133,7 +133,7 @@ def measure_speed(systems: dict[str, Tag], found: dict[str, Any], data_dir: Path
     for name, seconds in best.items():
         folder = Path(name)
         size = sum(path.stat().st_size for path in folder.glob("*")) / 1e6 if folder.is_dir() else None
-        found[name] |= {"words_per_second": round(count / seconds), "megabytes": size}
+        figures[name] |= {"words_per_second": round(count / seconds), "megabytes": size}
         print(f"{Path(name).name:<28} {count / seconds:,.0f} words/s" + (f", {size:.1f} MB" if size else ""))
 
 

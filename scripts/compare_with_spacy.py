@@ -64,18 +64,18 @@ def main() -> None:
     options = parser.parse_args()
     systems = {"spacy": with_spacy, "hf-xorner": with_xorner}
     for corpus in options.corpora:
-        whole = load_corpus(str(corpus), strip=options.strip)
+        complete = load_corpus(str(corpus), strip=options.strip)
         for size in options.sizes:
-            found: dict[str, list[Any]] = {}
+            runs_of: dict[str, list[Any]] = {}
             for seed in options.seeds:
                 folder = options.output / f"{corpus.name}-{size}-{seed}"
                 for name in [options.only] if options.only else list(systems):
                     file = folder / f"{name}.json"
                     if not file.exists():
-                        data = prepared(whole, size, folder / "data")
+                        data = prepared(complete, size, folder / "data")
                         file.write_text(json.dumps(systems[name](data, folder, seed, options)))
-                    found.setdefault(name, []).append(json.loads(file.read_text()))
-            for name, runs in found.items():
+                    runs_of.setdefault(name, []).append(json.loads(file.read_text()))
+            for name, runs in runs_of.items():
                 f1, seconds = ([run[key] for run in runs] for key in ("f1", "cpu_seconds"))
                 spread = f" ± {stdev(f1):.2f}" if len(f1) > 1 else ""
                 print(
@@ -84,13 +84,13 @@ def main() -> None:
                 )
 
 
-def prepared(whole: DatasetDict, size: int, folder: Path) -> DatasetDict:
+def prepared(complete: DatasetDict, size: int, folder: Path) -> DatasetDict:
     """Write the first sentences of a corpus: a quarter as many for validation, and the whole test split."""
-    train, dev = whole["train"], whole["validation"]
+    train, dev = complete["train"], complete["validation"]
     data = DatasetDict(
         train=train.select(range(min(size, len(train)))),
         validation=dev.select(range(min(max(size // 4, 100), len(dev)))),
-        test=whole["test"],
+        test=complete["test"],
     )
     if not folder.exists():
         write_corpus(data, folder, "conll")

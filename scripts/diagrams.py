@@ -160,9 +160,9 @@ def att_bilstm_cnn() -> Picture:
 def chain(picture: Picture, y: float, tags: tuple[str, ...] = TAGS) -> list[Box]:
     """Draw the tags of a CRF whose transitions are numbers."""
     boxes = picture.row(y, tags, "decoder")
-    for one, other in pairwise(boxes):
-        picture.line(one, other, arrow=False)
-        picture.text((one.x + other.x) / 2, y - 7, "A", 14)
+    for left, right in pairwise(boxes):
+        picture.line(left, right, arrow=False)
+        picture.text((left.x + right.x) / 2, y - 7, "A", 14)
     return boxes
 
 

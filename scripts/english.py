@@ -41,46 +41,46 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="Also train each student without the teacher.")
     parser.add_argument("--further", type=int, help="The seed of the student that is trained further (ner-small).")
     options, more = parser.parse_known_args()
-    here, data_dir = options.output / options.recipe, options.data_dir
-    here.mkdir(parents=True, exist_ok=True)
+    folder, data_dir = options.output / options.recipe, options.data_dir
+    folder.mkdir(parents=True, exist_ok=True)
     data: list[object] = ["--data_dir", data_dir, "--vectors", options.vectors, "--resume_from_checkpoint", "true"]
     named = ["conll2003", "wnut17"]
     if options.recipe == "ner-open":
-        pooled = here / "corpus"
+        pooled = folder / "corpus"
         step(pooled / "train.conll", POOL, "--data_dir", data_dir, "--output", pooled)
         named, data = [str(pooled.resolve())], [*data, "--dataset", pooled.resolve()]
     wikiann = list(load_corpus(str(data_dir / "wikiann-en"), strip="^en:")["train"]["tokens"])
     corpora = [load_corpus(name, str(data_dir))["train"]["tokens"] for name in named]
     words = dict.fromkeys(word for corpus in (*corpora, wikiann) for sentence in corpus for word in sentence)
-    (here / "words.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
-    (here / "text.txt").write_text("\n".join(map(" ".join, wikiann[: options.sentences])) + "\n", encoding="utf-8")
+    (folder / "words.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    (folder / "text.txt").write_text("\n".join(map(" ".join, wikiann[: options.sentences])) + "\n", encoding="utf-8")
 
-    pieces = here / "pieces"
+    pieces = folder / "pieces"
     step(
         pieces / "composed.safetensors",
-        *(*TAGGER, "vectors", "distill", "--encoder", options.pieces, "--vocab", here / "words.txt", "--composed"),
+        *(*TAGGER, "vectors", "distill", "--encoder", options.pieces, "--vocab", folder / "words.txt", "--composed"),
         *("--dim", options.dim, "--half", "--output", pieces),
     )
-    teacher = here / "teacher-42"
+    teacher = folder / "teacher-42"
     if options.context:
         of_teacher = ["--context", options.context, "--seed", 42, "--output_dir", teacher]
         step(teacher / "facts.json", *TAGGER, "train", TEACHERS[options.recipe], *data, *of_teacher)
     for seed in options.seeds:
         student = [f"english/{options.recipe}", *data, "--composed", pieces, "--seed", seed, *more]
-        with_teacher, alone = here / f"student-{seed}", here / f"alone-{seed}"
+        with_teacher, alone = folder / f"student-{seed}", folder / f"alone-{seed}"
         if options.context:
-            learn = ["--teacher", teacher, "--teacher_text", here / "text.txt", *options.text]
+            learn = ["--teacher", teacher, "--teacher_text", folder / "text.txt", *options.text]
             step(with_teacher / "facts.json", *TAGGER, "train", *student, *learn, "--output_dir", with_teacher)
         if options.alone or not options.context:
             step(alone / "facts.json", *TAGGER, "train", *student, "--output_dir", alone)
     if options.further:
         pooled, student_folder = (
-            here / "pooled",
-            here / f"{'student' if options.context else 'alone'}-{options.further}",
+            folder / "pooled",
+            folder / f"{'student' if options.context else 'alone'}-{options.further}",
         )
         step(pooled / "train.conll", POOL, "--data_dir", data_dir, "--output", pooled, "--conll2003")
         for seed in options.seeds:
-            further = here / f"further-{seed}"
+            further = folder / f"further-{seed}"
             start = ["--model_name_or_path", student_folder, "--dataset", pooled, "--seed", seed]
             step(further / "facts.json", *TAGGER, "train", "english/further", *start, "--output_dir", further)
 

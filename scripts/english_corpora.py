@@ -123,15 +123,15 @@ def held_out(named: list[tuple[str, Sentence]]) -> dict[str, list[Sentence]]:
 
 def leave_misc_open(splits: dict[str, dict[str, list[Sentence]]]) -> None:
     """Give words that are mostly MISC in CoNLL-2003 and WikiGold an unknown tag in corpora without that type."""
-    annotated, seen = ("conll2003", "wikigold"), Counter[tuple[str, bool]]()
+    annotated, counts = ("conll2003", "wikigold"), Counter[tuple[str, bool]]()
     for name in annotated:
         for words, tags in splits.get(name, {}).get("train", ()):
-            seen.update((word, tag.endswith("MISC")) for word, tag in zip(words, tags, strict=True))
+            counts.update((word, tag.endswith("MISC")) for word, tag in zip(words, tags, strict=True))
     for name in splits.keys() - set(annotated):
         for part in splits[name].values():
             for words, tags in part:
                 for index, word in enumerate(words):
-                    if tags[index] == "O" and seen[word, True] > seen[word, False]:
+                    if tags[index] == "O" and counts[word, True] > counts[word, False]:
                         tags[index] = "?"
 
 

@@ -55,10 +55,10 @@ def text(x: float, y: float, content: str, size: int = 14, anchor: str = "start"
     )
 
 
-def entities_picture(sentences: Sequence[str], found: Sequence[Sequence[Any]]) -> str:
+def entities_picture(sentences: Sequence[str], tagged: Sequence[Sequence[Any]]) -> str:
     """Draw sentences with their entities in boxes, and the label of each below."""
     parts = []
-    for row, (sentence, entities) in enumerate(zip(sentences, found, strict=True)):
+    for row, (sentence, entities) in enumerate(zip(sentences, tagged, strict=True)):
         y = 38 + LINE * row
         for entity in entities:
             x, width = 20 + LETTER * entity.start, LETTER * (entity.end - entity.start)

@@ -240,7 +240,7 @@ def forked_offline():
     """Fork the processes in which `hf_xorner.hub` loads a model; a test of test_checks starts one as it is."""
 
     def run(command, *, input, cwd, env, **_):
-        return run_python(command[1:], given=input, cwd=cwd, env=env)
+        return run_python(command[1:], stdin_text=input, cwd=cwd, env=env)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hf_xorner.hub.checks.subprocess", SimpleNamespace(**{**vars(subprocess), "run": run}))

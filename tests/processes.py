@@ -66,24 +66,26 @@ def server(trains):
     return process
 
 
-def run_pythons(arguments, environments, *, cwd=None, given="", timeout=900, trains=False):
+def run_pythons(arguments, environments, *, cwd=None, stdin_text="", timeout=900, trains=False):
     """Run a process with each of the environments, all at once; return what `subprocess.run` would of each."""
     words = list(map(str, arguments))
     if not hasattr(os, "fork"):
-        return _run_interpreters(words, environments, cwd, given, timeout)
+        return _run_interpreters(words, environments, cwd, stdin_text, timeout)
     process = server(trains)
     with tempfile.TemporaryDirectory() as scratch:
         processes = []
         for number, environment in enumerate(environments):
             streams = [Path(scratch) / f"{number}.{name}" for name in ("in", "out", "err")]
-            for path, content in zip(streams, (given, "", ""), strict=True):
+            for path, content in zip(streams, (stdin_text, "", ""), strict=True):
                 path.write_text(content, encoding="utf-8")
             processes.append({"env": dict(environment), "streams": list(map(str, streams))})
         job = {"arguments": words, "cwd": str(cwd or os.getcwd()), "processes": processes}
         process.stdin.write(json.dumps(job) + "\n")
         process.stdin.flush()
         ended = select.select([process.stdout], [], [], timeout)[0]
-        written = [[Path(path).read_text(encoding="utf-8") for path in one["streams"][1:]] for one in processes]
+        written = [
+            [Path(path).read_text(encoding="utf-8") for path in streams_of["streams"][1:]] for streams_of in processes
+        ]
         if not ended:
             os.killpg(process.pid, signal.SIGKILL)
             server.cache_clear()
@@ -92,11 +94,13 @@ def run_pythons(arguments, environments, *, cwd=None, given="", timeout=900, tra
     return [subprocess.CompletedProcess(words, code, *texts) for code, texts in zip(codes, written, strict=True)]
 
 
-def _run_interpreters(words, environments, cwd, given, timeout):
+def _run_interpreters(words, environments, cwd, stdin_text, timeout):
     """Run the processes on Windows, which cannot fork."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    started = [subprocess.Popen([sys.executable, *words], env=each, cwd=cwd, **pipes) for each in environments]
-    texts = [process.communicate(given, timeout) for process in started]
+    started = [
+        subprocess.Popen([sys.executable, *words], env=environment, cwd=cwd, **pipes) for environment in environments
+    ]
+    texts = [process.communicate(stdin_text, timeout) for process in started]
     return [
         subprocess.CompletedProcess(words, process.returncode, *text)
         for process, text in zip(started, texts, strict=True)

@@ -30,9 +30,9 @@ PIECES = st.one_of(
 )
 
 
-def lively_model(kind, tokenizer, decoder, given=GIVEN, **fields):
+def lively_model(kind, tokenizer, decoder, words=GIVEN, **fields):
     """A model of random weights that finds many entities in given words, some of them neighbours of one type."""
-    inputs = tokenizer(given, is_split_into_words=True, padding=True, return_tensors="pt")
+    inputs = tokenizer(words, is_split_into_words=True, padding=True, return_tensors="pt")
     begins = torch.tensor([label.startswith("B-") for label in LABELS])
     for seed in range(100):
         model = build_model(kind, tokenizer, decoder=decoder, seed=seed, spread=1.0, **fields)

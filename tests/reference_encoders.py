@@ -24,7 +24,7 @@ def li2020(weights, config, x):
     for layer in range(config.num_hidden_layers):
         if layer and config.model_type == "cross-bilstm-cnn":
             both = [np.concatenate(both, axis=1)] * 2
-        both = [ref.bidirectional(weights, f"encoder.layers.{layer}", *each) for each in enumerate(both)]
+        both = [ref.bidirectional(weights, f"encoder.layers.{layer}", *direction) for direction in enumerate(both)]
     return with_attention(weights, config, np.concatenate(both, axis=1))
 
 

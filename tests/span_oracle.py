@@ -26,7 +26,7 @@ def spans_by_loop(tags, scheme, policy):
     if policy == "conlleval" or scheme == "iob1":
         return [(start, last + 1, name) for name, start, last in get_entities(in_bioes(tags, scheme))]
     begin, inside, end, single = LETTERS[scheme]
-    found = []
+    spans = []
     for start in range(len(tags)):
         name = tags[start][2:]
         for stop in range(start + 1, len(tags) + 1):
@@ -38,8 +38,8 @@ def spans_by_loop(tags, scheme, policy):
             else:
                 right = window == [f"{begin}-{name}", *[f"{inside}-{name}"] * (len(window) - 2), f"{end}-{name}"]
             if right:
-                found.append((start, stop, name))
-    return found
+                spans.append((start, stop, name))
+    return spans
 
 
 def corpus_spans(sentences, scheme, policy):

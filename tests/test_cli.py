@@ -65,16 +65,16 @@ NOT_RUN = {
 
 def documented_commands():
     """Return the commands in bash blocks of the documentation and in the examples of the help texts, by place."""
-    found = {}
+    commands = {}
     for page in PAGES:
         for block in re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             for line in re.sub(r"python -c '[^']*'", "python -c", block).splitlines():
-                found.setdefault(line.partition("  #")[0].strip(), page.name)
+                commands.setdefault(line.partition("  #")[0].strip(), page.name)
     for command in COMMANDS:
         examples = help_of(command, ["--help"]).partition("examples:\n")[2].partition("\n\n")[0]
         for line in examples.splitlines():
-            found.setdefault(line.strip(), f"help of {command}")
-    return {line: place for line, place in found.items() if line and not line.startswith("#")}
+            commands.setdefault(line.strip(), f"help of {command}")
+    return {line: place for line, place in commands.items() if line and not line.startswith("#")}
 
 
 DOCUMENTED = documented_commands()

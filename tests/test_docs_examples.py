@@ -27,7 +27,9 @@ def test_every_example_runs(monkeypatch, tmp_path):
     """With two steps a training; the slow tests check what they print."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("hf_xorner.train", lambda *given, **options: train(*given, **{**options, "max_steps": 2}))
+    monkeypatch.setattr(
+        "hf_xorner.train", lambda *positional, **options: train(*positional, **{**options, "max_steps": 2})
+    )
     for name, *arguments in (["compare_taggers.py"], ["distil.py"], ["error_analysis.py"], ["fine_tune.py", MODEL]):
         monkeypatch.setattr("sys.argv", [name, *arguments])
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")

@@ -114,8 +114,8 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     compare = [SCRIPTS / "compare_english.py", *models, "--data_dir", corpora, "--output", figures]
     done = run_python(list(map(str, compare)))
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(figures.read_text())
-    assert {"wnut17, lower case", "pud, capitals", "words_per_second", "megabytes"} <= found[models[0]].keys()
+    scores = json.loads(figures.read_text())
+    assert {"wnut17, lower case", "pud, capitals", "words_per_second", "megabytes"} <= scores[models[0]].keys()
     exported = str(tmp_path / "onnx")
     assert run_python(["-m", "hf_xorner", "export", models[0], "--output", exported]).returncode == 0
     done = run_python(list(map(str, [SCRIPTS / "compare_speed.py", exported, "--data_dir", corpora])))
@@ -150,7 +150,7 @@ OPEN_ROWS = {
 
 
 def test_the_documented_scores_are_the_measured_ones():
-    found = json.loads((REPOSITORY / "model_cards" / "english-comparison.json").read_text(encoding="utf-8"))
+    scores = json.loads((REPOSITORY / "model_cards" / "english-comparison.json").read_text(encoding="utf-8"))
     table = {}
     for line in (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -158,17 +158,17 @@ def test_the_documented_scores_are_the_measured_ones():
     shipped, student, peer = "model_cards/english-ner-small", "student-2", "spacy:en_core_web_sm"
     seeds = [shipped, "further-1", "further-2"]
     for row, (split, measure) in ROWS.items():
-        values = [found[name][split][measure] for name in seeds]
+        values = [scores[name][split][measure] for name in seeds]
         spread = f"{mean(values):.1f} ± {stdev(values):.1f}"
-        own, before, other = (f"{found[name][split][measure]:.1f}" for name in (shipped, student, peer))
-        assert table[row] == [own, spread, before, other], row
+        of_model, before, other = (f"{scores[name][split][measure]:.1f}" for name in (shipped, student, peer))
+        assert table[row] == [of_model, spread, before, other], row
     for row, (split, measure) in OPEN_ROWS.items():
         systems = ("model_cards/english-ner-open", "open-2", "open-1", shipped, peer)
-        assert table[row] == [f"{found[name][split][measure]:.1f}" for name in systems], row
+        assert table[row] == [f"{scores[name][split][measure]:.1f}" for name in systems], row
     comparison = (REPOSITORY / "docs" / "comparison.md").read_text(encoding="utf-8")
     for row, split in (("English PUD", "pud, as spelt"), ("… in lower case", "pud, lower case")):
-        own, other = (f"{found[name][split]['f1']:.1f}" for name in (shipped, peer))
-        assert f"| {row} | {own} | {other} |" in comparison
+        of_model, other = (f"{scores[name][split]['f1']:.1f}" for name in (shipped, peer))
+        assert f"| {row} | {of_model} | {other} |" in comparison
 
 
 def test_the_pictures_of_the_readme_show_what_the_model_finds_and_the_measured_scores():
@@ -190,8 +190,8 @@ def test_the_documented_sentences_are_tagged_as_shown():
     rows = [line.strip("| ").split(" | ") for line in page.strip().splitlines()]
     assert len(rows) == 40
     for (sentence, shown), entities in zip(rows, tagger.tag([sentence for sentence, _ in rows]), strict=True):
-        found = ", ".join(f"{entity.label} {entity.text} {entity.score:.2f}" for entity in entities)
-        assert shown == (found or "–"), sentence
+        shown_entities = ", ".join(f"{entity.label} {entity.text} {entity.score:.2f}" for entity in entities)
+        assert shown == (shown_entities or "–"), sentence
 
 
 def test_the_documented_false_alarms_are_the_measured_ones(script, monkeypatch):

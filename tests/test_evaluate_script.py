@@ -81,7 +81,7 @@ def test_predictions_of_any_system_are_scored(folder, evaluate):
 
 
 def test_a_model_is_scored_on_a_corpus(folder, corpus, model, evaluate):
-    said = evaluate(
+    output = evaluate(
         *("--model", model("m", decoder="crf"), "--dataset", "data", "--json", "out.json"),
         *("--save_predictions", "said.tsv", "--resamples", 0),
     )
@@ -90,7 +90,7 @@ def test_a_model_is_scored_on_a_corpus(folder, corpus, model, evaluate):
     assert figures["vocabulary"]["entities"]["OOTV"]["support"] == 0
     assert figures["seen"]["unseen"]["support"] == 0
     assert figures["calibration"]["count"] > 0
-    assert f"{figures['f1']:.2f}" in said
+    assert f"{figures['f1']:.2f}" in output
     evaluate("--predictions", "said.tsv", "--json", "again.json", "--resamples", 0)
     again = json.loads((folder / "again.json").read_text())
     assert all(again[name] == figures[name] for name in ("f1", "accuracy", "confusion", "surface"))
@@ -135,7 +135,9 @@ def test_saved_predictions_can_be_compared_despite_sentences_without_words(folde
 
 
 def test_two_models_are_compared_with_the_sentences_in_which_they_differ(folder, corpus, model, evaluate):
-    said = evaluate(model("m"), model("n", decoder="crf"), "data", "--json", "out.json", "--save_predictions", "m.tsv")
+    output = evaluate(
+        model("m"), model("n", decoder="crf"), "data", "--json", "out.json", "--save_predictions", "m.tsv"
+    )
     figures = json.loads((folder / "out.json").read_text())
     evaluate("n", "data", "--compare", "m.tsv", "--json", "reversed.json")
     reverse = json.loads((folder / "reversed.json").read_text())
@@ -144,7 +146,7 @@ def test_two_models_are_compared_with_the_sentences_in_which_they_differ(folder,
     (mirrored,) = reverse["compare"]["sentences"]
     assert row["other"] == mirrored["predicted"] != row["predicted"]
     assert figures["compare"]["better"] == reverse["compare"]["worse"]
-    assert f"    other:     {', '.join(f'{kind} {text!r}' for kind, text in row['other']) or 'nothing'}" in said
+    assert f"    other:     {', '.join(f'{kind} {text!r}' for kind, text in row['other']) or 'nothing'}" in output
 
 
 def test_errors_are_one_line_before_the_model_is_read(folder, evaluate):
@@ -191,12 +193,12 @@ def test_another_corpus_is_not_divided(trained, folder, figures):
 
 def test_models_that_cannot_be_scored_give_one_line_errors(folder, corpus, model, evaluate):
     def refused(name, *options):
-        said = evaluate("--model", name, "--dataset", "data", "--resamples", 0, *options, fails=True)
-        assert "\n" not in said
-        return said
+        message = evaluate("--model", name, "--dataset", "data", "--resamples", 0, *options, fails=True)
+        assert "\n" not in message
+        return message
 
-    said = refused(model("other", labels=["O", "B-person", "I-person", "B-place", "I-place"]))
-    assert "B-person" in said and "B-PER" in said
+    message = refused(model("other", labels=["O", "B-person", "I-person", "B-place", "I-place"]))
+    assert "B-person" in message and "B-PER" in message
     assert refused("data").startswith("hf-xorner evaluate: data: ")
     assert "Expected one of cpu, cuda" in refused(model("m"), "--device", "nowhere")
     (folder / "m" / "model.safetensors").write_bytes(b"nothing")

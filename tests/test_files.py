@@ -14,7 +14,7 @@ from hf_xorner.files import LockedError, check_apart, locked, open_text, replaci
 
 
 @posix
-def test_a_second_process_is_refused_and_a_killed_one_is_followed(tmp_path):
+def test_a_second_process_is_refused_and_the_lock_of_a_killed_one_is_reused(tmp_path):
     lock = tmp_path / "new" / "[a]*.lock"
     with lock_holder(lock) as other:
         with pytest.raises(LockedError) as caught, locked(lock, "runs/a"):

@@ -55,7 +55,7 @@ def foreign(tmp_path):
 def test_tagging_standard_input_runs_no_code_of_the_model(foreign, tmp_path):
     path, mark = foreign
     command = [REPOSITORY / "scripts" / "tag.py", "-", "--model", path]
-    done = run_python(command, cwd=tmp_path, given="y\n" * 20)
+    done = run_python(command, cwd=tmp_path, stdin_text="y\n" * 20)
     assert not mark.exists()
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert str(path) in done.stderr.strip().splitlines()[-1]

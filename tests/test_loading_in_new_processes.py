@@ -49,7 +49,7 @@ def write_outputs(folder, model, tokenizer):
     with torch.inference_mode():
         logits = model(**batch).logits.tolist()
     entities = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")(TEXTS)
-    spans = [[[found["entity_group"], found["start"], found["end"]] for found in sentence] for sentence in entities]
+    spans = [[[entity["entity_group"], entity["start"], entity["end"]] for entity in sentence] for sentence in entities]
     noted = {"texts": TEXTS, "ids": dict(tokenizer(TEXTS)), "logits": logits, "spans": spans}
     (folder / "answers.json").write_text(json.dumps(noted), encoding="utf-8")
     return noted
@@ -206,10 +206,10 @@ print(*sorted(packages - {"hf_xorner", "torch", "transformers", "tokenizers"} - 
 
 def test_the_english_model_is_the_default():
     text = "Imran Vale flew to Oslo."
-    found = pipeline("ner", hf_xorner.english(), aggregation_strategy="simple")(text)
+    entities = pipeline("ner", hf_xorner.english(), aggregation_strategy="simple")(text)
     expected = [("PER", 0, 10), ("LOC", 19, 23)]
-    assert [(each["entity_group"], each["start"], each["end"]) for each in found] == expected
-    assert [(each.label, each.start, each.end) for each in Tagger.from_pretrained()(text)] == expected
+    assert [(entity["entity_group"], entity["start"], entity["end"]) for entity in entities] == expected
+    assert [(entity.label, entity.start, entity.end) for entity in Tagger.from_pretrained()(text)] == expected
 
 
 @pytest.mark.slow

@@ -125,8 +125,8 @@ def test_offsets_count_characters_in_any_script_and_empty_texts_have_no_entities
 
 @pytest.mark.parametrize("encoder", [tiny.bert, tiny.roberta], ids=["bert", "roberta"])
 def test_the_pieces_of_an_encoder_are_batched_and_split_into_windows(encoder):
-    own = tiny.bert_tokenizer() if encoder is tiny.bert else tiny.roberta_tokenizer()
-    pieces = tiny.pieces_of(own)
+    piece_tokenizer = tiny.bert_tokenizer() if encoder is tiny.bert else tiny.roberta_tokenizer()
+    pieces = tiny.pieces_of(piece_tokenizer)
     tokenizer = WordCharTokenizer.from_corpus(SENTENCES, pieces=pieces, max_word_pieces=4, max_word_chars=10)
     model = lively_model("bilstm-cnn", tokenizer, "crf", **tiny.context_fields(encoder(), pieces, composed_dim=3))
     stock = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
@@ -137,4 +137,6 @@ def test_the_pieces_of_an_encoder_are_batched_and_split_into_windows(encoder):
             assert list(map(spans, results)) == expected
             if items is not GIVEN:  # of given words, a tagger counts words
                 tagged = Tagger(model, tokenizer).tag(items, batch_size=batch_size)
-                assert [[(each.label, each.start, each.end) for each in entities] for entities in tagged] == expected
+                assert [
+                    [(entity.label, entity.start, entity.end) for entity in entities] for entities in tagged
+                ] == expected

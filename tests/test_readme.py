@@ -50,7 +50,7 @@ def outputs(default_run):
     folder, _ = default_run
     (folder / "model_cards").symlink_to(REPOSITORY / "model_cards")
     blocks = {name: code for name, (code, _) in EXAMPLES.items() if not missing_package(code)}
-    done = run_python(["-c", RUN_ALL], cwd=folder, given=json.dumps(blocks), trains=True)
+    done = run_python(["-c", RUN_ALL], cwd=folder, stdin_text=json.dumps(blocks), trains=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 

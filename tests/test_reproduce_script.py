@@ -138,14 +138,14 @@ def test_scores_match_the_runs(reproduced):
     for key, epochs in (("plain", 2), ("crf", 5)):
         facts, cells = facts_of(reproduced, key), rows[key]["cells"]
         # Also of the epochs before the interruption, which the checkpoint remembers.
-        assert all([row["epoch"] for row in one["curve"]] == list(range(1, epochs + 1)) for one in facts)
-        figures = {str(one["seed"]): one["scores"]["test"]["f1"] for one in facts}
+        assert all([row["epoch"] for row in run_facts["curve"]] == list(range(1, epochs + 1)) for run_facts in facts)
+        figures = {str(run_facts["seed"]): run_facts["scores"]["test"]["f1"] for run_facts in facts}
         assert figures.keys() == {"1", "2"}
         assert cells["test-f1"]["values"] == figures
         assert cells["test-f1"]["mean"] == pytest.approx(statistics.mean(figures.values()), abs=1e-6)
         assert cells["test-f1"]["std"] == pytest.approx(statistics.stdev(figures.values()), abs=1e-6)
         assert cells["highest"]["shown"] == pytest.approx(max(figures.values()), abs=1e-5)
-        types = {str(one["seed"]): one["scores"]["test"]["per_type"]["LOC"]["f1"] for one in facts}
+        types = {str(run_facts["seed"]): run_facts["scores"]["test"]["per_type"]["LOC"]["f1"] for run_facts in facts}
         assert cells["test-loc"]["values"] == types
         assert f"{statistics.mean(figures.values()):.2f} ± {statistics.stdev(figures.values()):.2f}" in text
     crf, plain = (
@@ -242,8 +242,8 @@ def test_a_failed_run_is_reported_and_others_continue(folder, monkeypatch, tmp_p
         "if 'crf.yaml' in sys.argv[1]: sys.exit('hf-xorner train: the crf is broken.')\n"
         "open('threads', 'a').write(os.environ['OMP_NUM_THREADS'])\n"
     )
-    said = []
-    failed = execute(planned.all(), [sys.executable, str(trainer)], 2, 3, said.append)
+    messages = []
+    failed = execute(planned.all(), [sys.executable, str(trainer)], 2, 3, messages.append)
     assert (folder / "threads").read_text() == "33"
     (folder / "threads").unlink()
     for (row, _), jobs in planned.jobs.items():
@@ -316,7 +316,7 @@ def test_seeds_of_a_sentence_are_swapped_together():
         for _ in range(2):
             correct = draw.binomial(gold, chance)
             runs.append(np.stack([correct, correct + draw.integers(0, 2, 6), gold], axis=1))
-    found = significance(ours, theirs)
+    tests = significance(ours, theirs)
     a, b = np.sum(ours, 0), np.sum(theirs, 0)
 
     def distance(swapped):
@@ -326,5 +326,5 @@ def test_seeds_of_a_sentence_are_swapped_together():
         )
 
     every = [distance(np.array([number >> place & 1 for place in range(6)], bool)) for number in range(64)]
-    assert found["f1"]["exact"]
-    assert found["f1"]["p"] == pytest.approx(np.mean(np.array(every) >= every[0] - 1e-12))
+    assert tests["f1"]["exact"]
+    assert tests["f1"]["p"] == pytest.approx(np.mean(np.array(every) >= every[0] - 1e-12))

@@ -94,7 +94,7 @@ def test_a_line_of_text_becomes_columns_or_rows_of_csv(tag, tagger, tmp_path):
     ]
 
 
-def test_redacted_texts_alone_or_with_what_was_replaced(tag, tagger, tmp_path):
+def test_redacted_texts_are_written_alone_or_with_the_replaced_entities(tag, tagger, tmp_path):
     (tmp_path / "in.txt").write_bytes("\n".join(HOSTILE).encode())
     assert ok(tag("in.txt", "--redact")).split("\n")[:-1] == [tagger.redact(text).text for text in HOSTILE]
     ok(tag("in.txt", "--redact", "--template", "<{label}_{number}>", "--output", "out.jsonl"))
@@ -114,16 +114,16 @@ def test_objects_keep_their_fields(tag, tagger, tmp_path):
         ({"tokens": [{"start": 0}], "text": "Zeus \u2028 in \0 New York"}, "Zeus \u2028 in \0 New York"),
         ({"id": 7, "data": {"text": "Ann in New York"}, "annotations": []}, "Ann in New York"),
     ]
-    given = [record for record, _ in records]
-    (tmp_path / "in.jsonl").write_text("\n\n".join(map(json.dumps, given)))
-    (tmp_path / "in.json").write_text("\ufeff" + json.dumps(given, indent=2), encoding="utf-8")
-    (tmp_path / "in.txt").write_text(json.dumps(given))
+    inputs = [record for record, _ in records]
+    (tmp_path / "in.jsonl").write_text("\n\n".join(map(json.dumps, inputs)))
+    (tmp_path / "in.json").write_text("\ufeff" + json.dumps(inputs, indent=2), encoding="utf-8")
+    (tmp_path / "in.txt").write_text(json.dumps(inputs))
     for name in ("in.jsonl", "in.json", "in.txt"):
         written = objects(ok(tag(name)))
         check(written, tagger, [item for _, item in records])
         for record in written:
             del record["entities"]
-        assert written == given
+        assert written == inputs
     (tmp_path / "gold.jsonl").write_text('{"text": "Ann", "entities": ["gold"]}')
     (record,) = objects(ok(tag("gold.jsonl")))
     assert record["entities"] == ["gold"] and type(record["predicted_entities"]) is list
@@ -201,8 +201,8 @@ def test_standard_input_is_read(tag, script, tagger_folder, tagger, monkeypatch)
 
 def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, tagger, tmp_path, monkeypatch):
     text, long = "Ann Smith saw Zeus", "~Ann\nsaw Zeus " * 1000
-    for each in (text, long):
-        check(objects(ok(tag(each))), tagger, [each])
+    for argument in (text, long):
+        check(objects(ok(tag(argument))), tagger, [argument])
     (tmp_path / "Ann Smith").write_text("Zeus\n")
     check(objects(ok(tag("Ann Smith"))), tagger, ["Zeus"])
     assert "blank" in fault(tag("Zeus"))

@@ -41,10 +41,10 @@ def nearly_the_same(tagged, expected):
         assert [entity.score for entity in entities] == pytest.approx([other.score for other in others], abs=1e-5)
 
 
-def same_entities(found, shown):
+def same_entities(actual, shown):
     """Check that the pipeline shows a tagger's entities; its scores are means of the words' probabilities."""
     places = [(entity["entity_group"], entity["start"], entity["end"]) for entity in shown]
-    assert [(entity.label, entity.start, entity.end) for entity in found] == places
+    assert [(entity.label, entity.start, entity.end) for entity in actual] == places
 
 
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
@@ -59,12 +59,12 @@ def test_entities_match_the_pipeline(each_tagger, pipe, items):
 def share_of_paths(chain, begin, tags):
     """Probability that a span of words has these tags: what is left of all paths if the others are barred."""
     emissions, *moves = chain
-    held = emissions.copy()
+    constrained = emissions.copy()
     for place, tag in enumerate(tags, begin):
-        held[place] = -np.inf
-        held[place, tag] = emissions[place, tag]
+        constrained[place] = -np.inf
+        constrained[place, tag] = emissions[place, tag]
     with np.errstate(invalid="ignore"):
-        return np.exp(oracle.recursions(held, *moves)[0] - oracle.recursions(*chain)[0])
+        return np.exp(oracle.recursions(constrained, *moves)[0] - oracle.recursions(*chain)[0])
 
 
 def entities_and_tags(tagger, items):
@@ -154,13 +154,15 @@ def test_annotations_are_entities_labels_and_offsets(each_tagger, tokenizer):
         text = item if isinstance(item, str) else " ".join(item)
         assert [text[start:end] for start, end in annotation.places] == words
         assert [names[label] for label in annotation.labels] == next(each_tagger.label([words]))[0]
-        assert [one | {"score": 0} for one in annotation.entities] == [one | {"score": 0} for one in each_tagger(item)]
+        assert [entity | {"score": 0} for entity in annotation.entities] == [
+            entity | {"score": 0} for entity in each_tagger(item)
+        ]
     with pytest.raises(TypeError, match="list of texts"):
         each_tagger.annotate("Ann")
 
 
 def test_a_redacted_text_is_the_rest_with_replacements_and_can_be_restored(each_tagger):
-    found = 0
+    count = 0
     for text in (*TEXTS, "e\u0301té Ann 👩🏽‍🚀 Smith met שלום Zeus \u202eNew York\u202c 🇸🇪", SENTENCES[0]):
         entities, redaction = each_tagger(text), each_tagger.redact(text, "<{label}>")
         expected = entities.text
@@ -170,8 +172,8 @@ def test_a_redacted_text_is_the_rest_with_replacements_and_can_be_restored(each_
         assert redaction.restore() == entities.text
         assert [entity.text for entity in redaction] == [entity.text for entity in entities]
         assert {redaction.text[e.start : e.end] == f"<{e.label}>" for e in redaction} <= {True}
-        found += len(entities)
-    assert found > 20
+        count += len(entities)
+    assert count > 20
 
 
 def test_equal_entities_are_redacted_with_the_same_number():
@@ -264,11 +266,11 @@ def test_results_do_not_depend_on_the_number_of_threads(each_tagger, two_threads
 def test_words_computed_once_and_in_each_batch_give_the_same_results(each_tagger, monkeypatch):
     items = [*TEXTS, *GIVEN]
     monkeypatch.setattr("hf_xorner.tagger.DISTINCT_AT_ONCE", 5)
-    found = []
+    results = []
     for few in (0, 10**9):
         monkeypatch.setattr("hf_xorner.tagger.FEWEST_WORDS", few)
-        found.append(each_tagger.tag(items, batch_size=4))
-    nearly_the_same(*found)
+        results.append(each_tagger.tag(items, batch_size=4))
+    nearly_the_same(*results)
 
 
 def test_threads_may_share_a_tagger(tagger):
@@ -288,7 +290,7 @@ def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
 @pytest.mark.parametrize(("model_type", "decoder"), list(zip(ARCHITECTURES, cycle(DECODERS))))
 def test_a_long_document_in_blocks_has_the_entities_of_the_pipeline(tokenizer, model_type, decoder, monkeypatch):
     document = [word for words in GIVEN for word in words] * 4
-    model = lively_model(model_type, tokenizer, decoder, given=[document]).double()
+    model = lively_model(model_type, tokenizer, decoder, words=[document]).double()
     tagger = Tagger(model, tokenizer)
     expected = tagger(document)
     assert len(expected) > 25 and expected[-1].word_end > 0.8 * len(document)

@@ -83,8 +83,8 @@ class Oracle:
 
     def tokens(self, item):
         """(word id, character ids, offsets) of every word of a text or list of words."""
-        given = not isinstance(item, str)
-        pairs = [(word, (0, len(word))) for word in item] if given else SPLITTER.pre_tokenize_str(item)
+        is_split = not isinstance(item, str)
+        pairs = [(word, (0, len(word))) for word in item] if is_split else SPLITTER.pre_tokenize_str(item)
         return [(self.words.get(self.looked_up(word), 1), self.char_row(word), place) for word, place in pairs]
 
 

@@ -11,8 +11,8 @@ TEXTS = [
 ]  # fmt: skip
 
 
-def spans(text, found):
-    return [(text.index(part), text.index(part) + len(part), label) for part, label in found]
+def spans(text, entities):
+    return [(text.index(part), text.index(part) + len(part), label) for part, label in entities]
 
 
 def words(text, tokens):
@@ -24,11 +24,11 @@ def words(text, tokens):
     return places
 
 
-def tags(text, found, tokens):
+def tags(text, entities, tokens):
     """The tags of the words in IOB2."""
     result = []
     for start, after in words(text, tokens):
-        covering = [span for span in spans(text, found) if span[0] <= start and after <= span[1]]
+        covering = [span for span in spans(text, entities) if span[0] <= start and after <= span[1]]
         result += [f"{'B' if start == first else 'I'}-{label}" for first, _, label in covering] or ["O"]
     return result
 
@@ -38,13 +38,13 @@ def lines(records):
 
 
 def of_words():
-    return [{"tokens": tokens.split(" "), "ner_tags": tags(text, found, tokens)} for text, found, tokens in TEXTS]
+    return [{"tokens": tokens.split(" "), "ner_tags": tags(text, entities, tokens)} for text, entities, tokens in TEXTS]
 
 
 def doccano(key, text_key="text"):
     return [
-        {"id": number, text_key: text, "meta": {}, key: [list(span) for span in spans(text, found)]}
-        for number, (text, found, _) in enumerate(TEXTS)
+        {"id": number, text_key: text, "meta": {}, key: [list(span) for span in spans(text, entities)]}
+        for number, (text, entities, _) in enumerate(TEXTS)
     ]
 
 
@@ -55,12 +55,12 @@ def doccano_entities():
             "text": text,
             "entities": [
                 {"id": start, "label": label, "start_offset": start, "end_offset": end}
-                for start, end, label in spans(text, found)
+                for start, end, label in spans(text, entities)
             ],
             "relations": [],
             "Comments": [],
         }
-        for number, (text, found, _) in enumerate(TEXTS)
+        for number, (text, entities, _) in enumerate(TEXTS)
     ]
 
 
@@ -73,11 +73,11 @@ def prodigy():
                 {"text": text[start:end], "start": start, "end": end, "id": index, "ws": text[end : end + 1] == " "}
                 for index, (start, end) in enumerate(words(text, tokens))
             ],
-            "spans": [{"start": start, "end": end, "label": label} for start, end, label in spans(text, found)],
+            "spans": [{"start": start, "end": end, "label": label} for start, end, label in spans(text, entities)],
             "_view_id": "ner_manual",
             "answer": "accept",
         }
-        for text, found, tokens in TEXTS
+        for text, entities, tokens in TEXTS
     ]
     return [records[0], records[0] | {"answer": "reject"}, *records[1:], records[1] | {"answer": "ignore"}]
 
@@ -86,19 +86,19 @@ def utf16(text, at):
     return len(text[:at].encode("utf-16-le")) // 2
 
 
-def regions(text, found, units=lambda text, at: at):
+def regions(text, entities, units=lambda text, at: at):
     return [
         {"start": units(text, start), "end": units(text, end), "text": text[start:end], "labels": [label]}
-        for start, end, label in spans(text, found)
+        for start, end, label in spans(text, entities)
     ]
 
 
 def label_studio(units=lambda text, at: at):
     tasks = []
-    for number, (text, found, _) in enumerate(TEXTS, start=1):
+    for number, (text, entities, _) in enumerate(TEXTS, start=1):
         result = [
             {"value": value, "id": f"r{value['start']}", "from_name": "label", "to_name": "text", "type": "labels"}
-            for value in regions(text, found, units)
+            for value in regions(text, entities, units)
         ]
         relation = {"from_id": "r0", "to_id": "r24", "type": "relation", "direction": "right"}
         annotation = {"id": 9, "completed_by": 1, "result": [*result, relation], "was_cancelled": False}
@@ -111,15 +111,15 @@ def label_studio(units=lambda text, at: at):
 
 def label_studio_min():
     records = []
-    for number, (text, found, _) in enumerate(TEXTS, start=1):
+    for number, (text, entities, _) in enumerate(TEXTS, start=1):
         record = {"text": text, "id": number, "annotator": 1, "annotation_id": number, "lead_time": 3.5}
         # Label Studio leaves out a control that was not used.
-        records.append(record | ({"label": regions(text, found)} if found else {}))
+        records.append(record | ({"label": regions(text, entities)} if entities else {}))
     return records
 
 
 def training_pairs():
-    return [[text, {"entities": [list(span) for span in spans(text, found)]}] for text, found, _ in TEXTS]
+    return [[text, {"entities": [list(span) for span in spans(text, entities)]}] for text, entities, _ in TEXTS]
 
 
 def dataturks():
@@ -129,12 +129,12 @@ def dataturks():
             "content": text,
             "annotation": [
                 {"label": [label], "points": [{"start": start, "end": end - 1, "text": text[start:end]}]}
-                for start, end, label in spans(text, found)
+                for start, end, label in spans(text, entities)
             ]
             + [{"label": [], "points": [{"start": 0, "end": 1, "text": text[:2]}]}],
             "extras": None,
         }
-        for text, found, _ in TEXTS
+        for text, entities, _ in TEXTS
     ]
 
 
@@ -145,18 +145,18 @@ def named_spans():
             "text": text,
             "entities": [
                 {"name": text[start:end], "span": [start, end], "type": label, "type_id": 1}
-                for start, end, label in spans(text, found)
+                for start, end, label in spans(text, entities)
             ],
         }
-        for text, found, _ in TEXTS
+        for text, entities, _ in TEXTS
     ]
 
 
 def brat():
     """The text and the annotation of one document with a line for each text."""
     text, entities, at = "", [], 0
-    for line, found, _ in TEXTS:
-        entities += [(at + start, at + end, label) for start, end, label in spans(line, found)]
+    for line, spans_of_line, _ in TEXTS:
+        entities += [(at + start, at + end, label) for start, end, label in spans(line, spans_of_line)]
         text += line + "\n"
         at += len(line) + 1
     marks = [f"T{n}\t{label} {start} {end}\t{text[start:end]}\n" for n, (start, end, label) in enumerate(entities, 1)]

@@ -123,8 +123,8 @@ def character_by_character(text, spans, words):
         for index in touched[number]:
             tags[index] = f"{'B' if index == touched[number][0] else 'I'}-{spans[number][2]}"
     cuts = sum(
-        words[found[0]][0] < span[0] or words[found[-1]][1] > span[1]
-        for span, found in zip(spans, touched, strict=True)
+        words[words_in_span[0]][0] < span[0] or words[words_in_span[-1]][1] > span[1]
+        for span, words_in_span in zip(spans, touched, strict=True)
     )
     return tags, cuts, left_out
 
@@ -159,15 +159,15 @@ def test_spans_match_a_character_by_character_reference(text, spans, marks):
     text = text.replace(MARK, "")
     spans = [[start, min(start + size, len(text)), label] for start, size, label in spans if start < len(text)]
     words = words_of(text)
-    tokens, found = outcome({"text": text, "spans": spans})
-    assert found == character_by_character(text, spans, words)
+    tokens, tags = outcome({"text": text, "spans": spans})
+    assert tags == character_by_character(text, spans, words)
     assert tokens is None or tokens == [text[start:end] for start, end in words]
 
     # Byte-order marks only shift the offsets.
     marked = "".join(MARK + character if place in marks else character for place, character in enumerate(text))
     move = [place + sum(mark <= place for mark in marks) for place in range(len(text) + 1)]
     moved = [[move[start], move[end - 1] + 1, label] for start, end, label in spans]
-    assert outcome({"text": marked, "spans": moved}) == (tokens, found)
+    assert outcome({"text": marked, "spans": moved}) == (tokens, tags)
 
 
 @given(
@@ -179,6 +179,6 @@ def test_words_with_offsets_match_a_character_by_character_reference(text, cuts,
     ends = sorted(cut for cut in cuts if cut <= len(text))
     words = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=False)]
     spans = [[start, min(start + size, len(text)), label] for start, size, label in spans if start < len(text)]
-    tokens, found = outcome({"text": text, "tokens": words, "spans": spans})
-    assert found == character_by_character(text, spans, words)
+    tokens, tags = outcome({"text": text, "tokens": words, "spans": spans})
+    assert tags == character_by_character(text, spans, words)
     assert tokens is None or tokens == [text[start:end] for start, end in words]

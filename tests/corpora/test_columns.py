@@ -230,7 +230,7 @@ def test_prefixes_and_digits_are_noted_and_can_be_removed(load, caplog, form, st
     assert not caplog.records
 
 
-def test_a_word_of_which_nothing_is_left_is_a_fault(load):
+def test_a_word_that_strip_empties_is_refused(load):
     text = "en:a O\nen: O\n\nen: O\n"
     with pytest.raises(DataError, match=r":2: nothing is left of the word 'en:'"):
         load(text, strip="^en:")
@@ -279,6 +279,6 @@ def test_words_with_tags_of_no_scheme_are_left_out_as_well(read, caplog):
             read(content, skip_bad_lines=True, scheme="iob2")
 
 
-def test_strict_refuses_what_skipping_would_leave_out(read):
+def test_strict_refuses_lines_that_would_be_skipped(read):
     with pytest.raises(DataError, match=r"x\.conll:2: 1 columns"):
         read("Ann B-PER\nbad\nBo B-PER\n", skip_bad_lines=True, strict=True)

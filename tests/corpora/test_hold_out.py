@@ -34,14 +34,14 @@ SENTENCES = [f"Ann saw {number} of them" for number in range(200)]
 
 def test_a_tenth_is_held_out_in_the_order_of_the_data(caplog):
     corpus = DatasetDict(train=split_of(SENTENCES), test=split_of(["x"]))
-    found, held_out = hold_out(corpus, 0.1, "my_corpus")
-    assert list(found) == ["train", "validation", "test"]
+    divided, held_out = hold_out(corpus, 0.1, "my_corpus")
+    assert list(divided) == ["train", "validation", "test"]
     assert held_out == HeldOut(0.1, "sentence", 13, 20)
-    train, validation = texts(found["train"]), texts(found["validation"])
+    train, validation = texts(divided["train"]), texts(divided["validation"])
     assert len(validation) == 20 and sorted(train + validation) == sorted(SENTENCES)
     assert train == [text for text in SENTENCES if text in set(train)]
     assert validation == [text for text in SENTENCES if text in set(validation)]
-    assert found["validation"].features == corpus["train"].features
+    assert divided["validation"].features == corpus["train"].features
     (line,) = caplog.messages
     assert line.startswith("my_corpus: no validation split; 20 of 200 training sentences were held out")
 
@@ -59,16 +59,16 @@ def test_the_choice_depends_on_the_sentences_alone():
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.5])
 def test_the_share_is_an_option(share):
-    found, held_out = held_out_of(SENTENCES, share)
-    assert len(found["validation"]) == held_out.sentences == 200 * share
+    divided, held_out = held_out_of(SENTENCES, share)
+    assert len(divided["validation"]) == held_out.sentences == 200 * share
 
 
 def test_documents_are_held_out_whole():
     draw = random.Random(5)
-    found, held_out = held_out_of(SENTENCES, documents=sorted(f"d{draw.randrange(30)}" for _ in SENTENCES))
-    inside = set(found["validation"]["doc_id"])
+    divided, held_out = held_out_of(SENTENCES, documents=sorted(f"d{draw.randrange(30)}" for _ in SENTENCES))
+    inside = set(divided["validation"]["doc_id"])
     assert held_out.by == "document" and inside
-    assert not inside & set(found["train"]["doc_id"])
+    assert not inside & set(divided["train"]["doc_id"])
     assert 14 <= held_out.sentences <= 20
 
 
@@ -79,15 +79,15 @@ def test_few_documents_are_not_held_out_whole(documents, by):
 
 
 def test_equal_sentences_stay_together():
-    found, _ = held_out_of([*SENTENCES, *SENTENCES[::2]], 0.2)
-    assert not set(texts(found["train"])) & set(texts(found["validation"]))
+    divided, _ = held_out_of([*SENTENCES, *SENTENCES[::2]], 0.2)
+    assert not set(texts(divided["train"])) & set(texts(divided["validation"]))
 
 
 def test_every_label_keeps_an_example_in_training():
-    found, _ = held_out_of(["1 Zeus", "2 Zeus", "3 Zeus", "Ann", "it rains"], 0.9)
-    labels = {tag for row in found["train"]["ner_tags"] for tag in row}
+    divided, _ = held_out_of(["1 Zeus", "2 Zeus", "3 Zeus", "Ann", "it rains"], 0.9)
+    labels = {tag for row in divided["train"]["ner_tags"] for tag in row}
     assert labels == {LABELS.index(label) for label in ("O", "B-PER", "B-GOD")}
-    assert 1 <= len(found["validation"]) < 4
+    assert 1 <= len(divided["validation"]) < 4
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,6 @@ def test_every_label_keeps_an_example_in_training():
     ids=["a validation split", "switched off", "too few", "too few with words", "all the same"],
 )
 def test_nothing_is_held_out(corpus, share, lines, caplog):
-    found, held_out = hold_out(corpus, share, "")
-    assert held_out is None and found is corpus
+    divided, held_out = hold_out(corpus, share, "")
+    assert held_out is None and divided is corpus
     assert len(caplog.messages) == lines

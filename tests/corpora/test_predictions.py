@@ -13,8 +13,8 @@ pytest_plugins = "corpus_files"
 
 
 def test_sentences_are_read(write):
-    found = read_predictions(write("Ann\tB-PER\tB-PER\nleft\tO\tB-LOC\n\n\nRain\tO\tO"))
-    assert found == ([["Ann", "left"], ["Rain"]], [["B-PER", "O"], ["O"]], [["B-PER", "B-LOC"], ["O"]])
+    predictions = read_predictions(write("Ann\tB-PER\tB-PER\nleft\tO\tB-LOC\n\n\nRain\tO\tO"))
+    assert predictions == ([["Ann", "left"], ["Rain"]], [["B-PER", "O"], ["O"]], [["B-PER", "B-LOC"], ["O"]])
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_parts_of_speech_are_read_with_entities(load):
     assert list(load(content, file)["pos_tags"]) == unknown
 
 
-def test_inner_entities_of_germeval_are_an_option_away(read):
+def test_an_option_reads_the_inner_entities_of_germeval(read):
     assert read(lines(germeval), "x.tsv", tag_column=3)[0] == (ROWS[0][0], "O B-LOCpart O O O O")
 
 
@@ -277,13 +277,13 @@ def test_a_docbin_has_sentences_documents_and_parts_of_speech(tmp_path, caplog):
     for token in docs[1]:
         token.tag_ = "X"
     spacy.tokens.DocBin(docs=docs).to_disk(tmp_path / "x.spacy")
-    found = load_corpus(tmp_path / "x.spacy")["train"]
-    assert [" ".join(words) for words in found["tokens"]] == ["The list of ORG names .", "It is Москва .", "It rains ."]
-    assert words_and_tags(found)[1] == [["O", "B-ORG", *"OOOO"], ["O", "O", "B-Stadt", "O"], [*"OOO"]]
-    assert list(found["doc_id"]) == ["0", "0", "1"] and "pos_tags" not in found.column_names
+    train = load_corpus(tmp_path / "x.spacy")["train"]
+    assert [" ".join(words) for words in train["tokens"]] == ["The list of ORG names .", "It is Москва .", "It rains ."]
+    assert words_and_tags(train)[1] == [["O", "B-ORG", *"OOOO"], ["O", "O", "B-Stadt", "O"], [*"OOO"]]
+    assert list(train["doc_id"]) == ["0", "0", "1"] and "pos_tags" not in train.column_names
     spacy.tokens.DocBin(docs=docs[1:]).to_disk(tmp_path / "x.spacy")
-    found = load_corpus(tmp_path / "x.spacy")["train"]
-    assert list(found["pos_tags"]) == [["X"] * 3] and "doc_id" not in found.column_names
+    train = load_corpus(tmp_path / "x.spacy")["train"]
+    assert list(train["pos_tags"]) == [["X"] * 3] and "doc_id" not in train.column_names
     spacy.tokens.DocBin(docs=[spacy.blank("en")("It rains")]).to_disk(tmp_path / "x.spacy")
     with pytest.raises(ValueError, match=r"x\.spacy: no document has annotated entities"):
         load_corpus(tmp_path / "x.spacy")
@@ -308,7 +308,7 @@ def test_counts_of_real_corpora(name):  # all of their files are read
     corpus = load_corpus(os.path.join(CORPORA, name) if name == "wikiann-en" else name)
     counts = corpus_statistics(corpus)
     keys = ("sentences", "tokens", "entities")
-    assert {split: tuple(found[key] for key in keys) for split, found in counts.items()} == REAL[name]
+    assert {split: tuple(of_split[key] for key in keys) for split, of_split in counts.items()} == REAL[name]
     if name == "conll2003":
         # As papers count them, with a sentence of one token for each document.
         assert [count["with_document_lines"]["sentences"] for count in counts.values()] == [14987, 3466, 3684]

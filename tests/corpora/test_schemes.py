@@ -74,9 +74,9 @@ def chunks_of_seqeval(tags, parser):
 def test_conversion_to_iob2_keeps_the_chunks(data):
     for scheme in LETTERS:
         tags = data.draw(tags_in(scheme))
-        found = converted(tags, scheme)
-        assert chunks_of_seqeval(found, IOB2) == chunks_token_by_token(tags, scheme)
-        assert repairs(found, "iob2") == []
+        iob2 = converted(tags, scheme)
+        assert chunks_of_seqeval(iob2, IOB2) == chunks_token_by_token(tags, scheme)
+        assert repairs(iob2, "iob2") == []
 
 
 @given(data=st.data())

@@ -131,7 +131,7 @@ def test_datasets_of_the_hub_need_words_and_tags(monkeypatch):
     assert sentences(load_corpus("owner/name")["train"]) == [("a b", "B-Z I-Z"), ("", "")]
 
 
-def test_the_hub_is_asked_for_names_only(tmp_path, monkeypatch, hub):
+def test_only_names_are_looked_up_on_the_hub(tmp_path, monkeypatch, hub):
     monkeypatch.chdir(tmp_path)
     for source in ("conll", "data/train.txt", "./owner/name", "../name", "/some/where", "a/b/c"):
         with pytest.raises(DataError, match="no such file or folder"):
@@ -194,8 +194,8 @@ def test_exports_of_wnut17_with_numbers_are_read_with_the_names_of_the_hub(tmp_p
     with pytest.raises(ValueError, match="tag_names"):
         load_corpus(tmp_path / "wnut_17")
     names = "O B-X B-Y B-Z B-1 B-2 B-3 B-4 B-5 B-6"
-    found = load_corpus(tmp_path / "wnut_17", tag_names=names)["train"]
-    assert sentences(found) == [("Ann left", "B-6 O"), ("Oslo", "B-4")]
+    train = load_corpus(tmp_path / "wnut_17", tag_names=names)["train"]
+    assert sentences(train) == [("Ann left", "B-6 O"), ("Oslo", "B-4")]
     with pytest.raises(ValueError, match="tag_names"):
         load_corpus(tmp_path / "wnut_17", tag_names="O B-X")
 
@@ -218,8 +218,8 @@ def test_each_language_of_a_shared_folder_is_a_corpus(two_languages, caplog, nam
     corpus = load_corpus(name, two_languages)
     # The files of the other language are not listed as ignored.
     assert caplog.messages == []
-    found = [sentences(corpus[split]) for split in ("train", "validation", "test")]
-    assert found == [[(f"{word} .", "B-PER O")] for word in words.split()]
+    splits = [sentences(corpus[split]) for split in ("train", "validation", "test")]
+    assert splits == [[(f"{word} .", "B-PER O")] for word in words.split()]
 
 
 def test_a_missing_language_raises_with_the_expected_files(two_languages):
@@ -309,18 +309,18 @@ def test_data_in_memory_are_corpora():
 # --- Splits -----------------------------------------------------------------------------------------------------------
 
 
-def parts(folder, name, numbers, of):
+def parts(folder, name, numbers, count):
     folder.mkdir(parents=True, exist_ok=True)
     for number in numbers:
         rows = {"tokens": [[f"{name}{number}"]], "ner_tags": [["B-X"]]}
-        with (folder / f"{name}-{number:05d}-of-{of:05d}.parquet").open("wb") as file:
+        with (folder / f"{name}-{number:05d}-of-{count:05d}.parquet").open("wb") as file:
             Dataset.from_dict(rows).to_parquet(file)
 
 
 @pytest.mark.parametrize("inside", ["", "data", "data/plain_text"])
 def test_numbered_parts_are_joined_in_order(tmp_path, inside):
-    parts(tmp_path / "in" / inside, "train", [2, 0, 1], of=3)
-    parts(tmp_path / "in" / inside, "test", [0], of=1)
+    parts(tmp_path / "in" / inside, "train", [2, 0, 1], count=3)
+    parts(tmp_path / "in" / inside, "test", [0], count=1)
     assert words(load_corpus(tmp_path / "in")) == {"train": ["train0", "train1", "train2"], "test": ["test0"]}
 
 
@@ -339,8 +339,8 @@ def read_from(tmp_path, caplog, names):
     for name in names:
         write(tmp_path / "in" / name, GOOD.replace("Ann", name))
     corpus = load_corpus(tmp_path / "in")
-    found = {name: [row[0] for row in split["tokens"]] for name, split in corpus.items()}
-    return found, "\n".join(caplog.messages).removeprefix(f"{tmp_path}/in: ")
+    first_words = {name: [row[0] for row in split["tokens"]] for name, split in corpus.items()}
+    return first_words, "\n".join(caplog.messages).removeprefix(f"{tmp_path}/in: ")
 
 
 @pytest.mark.parametrize(
@@ -394,22 +394,22 @@ def read_from(tmp_path, caplog, names):
 )
 def test_every_file_is_read_or_named_with_the_reason(tmp_path, caplog, names, splits, line):
     expected = dict(zip(["train", "validation", "test"], [[name] for name in splits], strict=False))
-    found, logged = read_from(tmp_path, caplog, names)
-    assert found == {split: names for split, names in expected.items() if names != [None]}
+    first_words, logged = read_from(tmp_path, caplog, names)
+    assert first_words == {split: names for split, names in expected.items() if names != [None]}
     assert logged == line
 
 
 def test_files_without_splits_are_documents_of_the_training_data(tmp_path, caplog):
     names = [f"part/{letter}.conll" for letter in "abcdefghijk"]
-    found, logged = read_from(tmp_path, caplog, [*names, "labels.txt", "more.csv"])
-    assert found == {"train": names}
+    first_words, logged = read_from(tmp_path, caplog, [*names, "labels.txt", "more.csv"])
+    assert first_words == {"train": names}
     assert logged.endswith("and 7 others read as the train split; ignored labels.txt, more.csv (no labelled data).")
     documents = load_corpus(tmp_path / "in")["train"]["doc_id"]
     assert list(documents) == list("abcdefghijk")
 
 
 def test_tables_in_subfolders_come_before_other_files(tmp_path, caplog):
-    parts(tmp_path / "in" / "data", "train", [0], of=1)
+    parts(tmp_path / "in" / "data", "train", [0], count=1)
     write(tmp_path / "in" / "raw" / "train.txt")
     assert words(load_corpus(tmp_path / "in")) == {"train": ["train0"]}
     assert caplog.messages == [f"{tmp_path}/in: ignored raw/train.txt (tables or CoNLL-2012 files are read)."]

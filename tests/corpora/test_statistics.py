@@ -111,11 +111,11 @@ def test_plain_tags_are_counted_by_tag():
         train=split_of([["a", "b"], ["("]], [["NN", "VB"], ["-LRB-"]], labels),
         test=split_of([["a", "c"]], [["NN"] * 2], labels),
     )
-    found = corpus_statistics(corpus)
-    assert found["train"]["per_tag"] == {"-LRB-": 1, "NN": 1, "VB": 1, "XX": 0}
-    assert found["test"]["per_tag"] == {"-LRB-": 0, "NN": 2, "VB": 0, "XX": 0}
-    assert found["test"]["unseen"] == {"tokens": 50.0, "words": 50.0}
-    assert not {"entities", "per_type", "entity_lengths"} & found["test"].keys()
+    statistics = corpus_statistics(corpus)
+    assert statistics["train"]["per_tag"] == {"-LRB-": 1, "NN": 1, "VB": 1, "XX": 0}
+    assert statistics["test"]["per_tag"] == {"-LRB-": 0, "NN": 2, "VB": 0, "XX": 0}
+    assert statistics["test"]["unseen"] == {"tokens": 50.0, "words": 50.0}
+    assert not {"entities", "per_type", "entity_lengths"} & statistics["test"].keys()
 
 
 def test_sentences_without_document_count_as_one_document():
@@ -123,19 +123,24 @@ def test_sentences_without_document_count_as_one_document():
     corpus = DatasetDict(
         train=split_of(sentences, tags, docs=[None, "0", "1"]), test=split_of(sentences, tags, docs=[None] * 3)
     )
-    found = corpus_statistics(corpus)
-    assert found["train"]["documents"] == 3
-    assert found["train"]["with_document_lines"] == {"sentences": 6, "tokens": 6}
-    assert "documents" not in found["test"]
+    statistics = corpus_statistics(corpus)
+    assert statistics["train"]["documents"] == 3
+    assert statistics["train"]["with_document_lines"] == {"sentences": 6, "tokens": 6}
+    assert "documents" not in statistics["test"]
 
 
 def test_shares_of_nothing_are_none():
     corpus = DatasetDict(
         train=split_of([["a"]], [["B-PER"]]), validation=split_of([["a"]], [["O"]]), test=split_of([], [])
     )
-    found = corpus_statistics(corpus)
-    assert found["validation"]["unseen"] == {"tokens": 0.0, "words": 0.0, "entity_mentions": None, "entity_forms": None}
-    assert found["test"]["unseen"]["tokens"] is None
-    assert found["test"]["sentence_lengths"] == dict.fromkeys(("min", "mean", "median", "p95", "max"))
-    assert "unseen" not in found["train"]
+    statistics = corpus_statistics(corpus)
+    assert statistics["validation"]["unseen"] == {
+        "tokens": 0.0,
+        "words": 0.0,
+        "entity_mentions": None,
+        "entity_forms": None,
+    }
+    assert statistics["test"]["unseen"]["tokens"] is None
+    assert statistics["test"]["sentence_lengths"] == dict.fromkeys(("min", "mean", "median", "p95", "max"))
+    assert "unseen" not in statistics["train"]
     assert "unseen" not in corpus_statistics(DatasetDict(test=corpus["test"]))["test"]

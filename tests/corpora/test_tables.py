@@ -59,17 +59,17 @@ def test_all_list_types_read_the_same(words, tags):
 
 def test_columns_are_configurable(table):
     dataset = table.add_column("upos", [["P", "P", "V"], [], ["N"]]).rename_columns({"tokens": "form", "ner_tags": "x"})
-    found = sentences(dataset, token_column="form", tag_column="x", pos_column="upos")
-    assert [sentence[:2] for sentence in found] == EXPECTED
-    assert [sentence.pos_tags for sentence in found] == [["P", "P", "V"], [], ["N"]]
+    rows = sentences(dataset, token_column="form", tag_column="x", pos_column="upos")
+    assert [sentence[:2] for sentence in rows] == EXPECTED
+    assert [sentence.pos_tags for sentence in rows] == [["P", "P", "V"], [], ["N"]]
 
 
 def test_parts_of_speech_and_documents_are_read(table):
     for names in (["a", None, "b"], [7, None, 8]):
         dataset = table.add_column("doc_id", names).add_column("pos", [["P", "P", "V"], [], ["N"]])
-        found = sentences(dataset)
-        assert [sentence.doc_id for sentence in found] == [None if name is None else str(name) for name in names]
-        assert [sentence.pos_tags for sentence in found] == [["P", "P", "V"], [], ["N"]]
+        rows = sentences(dataset)
+        assert [sentence.doc_id for sentence in rows] == [None if name is None else str(name) for name in names]
+        assert [sentence.pos_tags for sentence in rows] == [["P", "P", "V"], [], ["N"]]
         assert {sentence.pos_tags for sentence in sentences(dataset, pos_column="none")} == {None}
 
 
@@ -77,9 +77,9 @@ def test_sorted_and_joined_datasets_are_read_and_rows_have_numbers(table):
     assert read(table.select([2, 0])) == [EXPECTED[2], EXPECTED[0]]
     assert read(table.with_format("numpy")) == EXPECTED
     assert read(table.select([])) == []
-    found = sentences(datasets.concatenate_datasets([table] * 500))
-    assert [sentence.place() for sentence in found[1200:1202]] == [f"owner/name, train, row {n}" for n in (1200, 1201)]
-    assert [sentence[:2] for sentence in found] == EXPECTED * 500
+    rows = sentences(datasets.concatenate_datasets([table] * 500))
+    assert [sentence.place() for sentence in rows[1200:1202]] == [f"owner/name, train, row {n}" for n in (1200, 1201)]
+    assert [sentence[:2] for sentence in rows] == EXPECTED * 500
 
 
 def test_numbers_without_names_are_refused():

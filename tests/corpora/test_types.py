@@ -56,9 +56,9 @@ def test_types_change_in_every_scheme_without_a_repair(tmp_path, scheme, caplog)
     sizes = [draw.randint(1, 9) for _ in range(40)]
     pairs = [(drawn_spans(draw, size), size) for size in sizes]
     path = write(tmp_path / "some.conll", [tags_of_spans(*pair, scheme) for pair in pairs])
-    found = load_corpus(path, types=OPTION, strict=True)["train"]
-    assert words_and_tags(found)[1] == [with_new_types(*pair) for pair in pairs]
-    assert found.features["ner_tags"].feature.names == ["O", "B-PER", "I-PER", "B-place", "I-place"]
+    train = load_corpus(path, types=OPTION, strict=True)["train"]
+    assert words_and_tags(train)[1] == [with_new_types(*pair) for pair in pairs]
+    assert train.features["ner_tags"].feature.names == ["O", "B-PER", "I-PER", "B-place", "I-place"]
     assert not caplog.records
 
 
@@ -73,12 +73,12 @@ def test_the_scheme_is_that_of_all_tags(tmp_path):
 def test_types_without_an_example_in_the_training_split_are_logged(tmp_path, caplog):
     write(tmp_path / "train.conll", [["B-PER", "O"]])
     write(tmp_path / "test.conll", [["B-person", "B-thing"]])
-    found = load_corpus(tmp_path, types="person=PER")
-    assert words_and_tags(found["test"])[1] == [["B-PER", "B-thing"]]
-    assert found["train"].features == found["test"].features
+    corpus = load_corpus(tmp_path, types="person=PER")
+    assert words_and_tags(corpus["test"])[1] == [["B-PER", "B-thing"]]
+    assert corpus["train"].features == corpus["test"].features
     assert caplog.messages == [f"{tmp_path}: has no example of thing in its training split, only in test."]
-    found = load_corpus(tmp_path, types="person=PER,thing=?")["test"]
-    assert words_and_tags(found)[1] == [["B-PER", "?"]]
+    corpus = load_corpus(tmp_path, types="person=PER,thing=?")["test"]
+    assert words_and_tags(corpus)[1] == [["B-PER", "?"]]
 
 
 def test_types_swap_and_vanish(tmp_path):
@@ -98,16 +98,16 @@ def test_types_of_words_are_refused_and_lacking_types_are_logged(tmp_path, caplo
     assert "some.conll: has no entities of C, which types renames" in caplog.text
 
 
-def test_a_plain_tag_of_that_name_is_a_label(tmp_path):
+def test_a_plain_tag_named_question_mark_is_a_label(tmp_path):
     path = write(tmp_path / "some.conll", [["NN", "?", "VB"], ["?"]])
-    found = load_corpus(path)
-    assert found["train"].features["ner_tags"].feature.names == ["?", "NN", "VB"]
-    assert found["train"]["ner_tags"][:] == [[1, 0, 2], [0]]
-    assert corpus_statistics(found)["train"]["per_tag"] == {"?": 2, "NN": 1, "VB": 1}
+    corpus = load_corpus(path)
+    assert corpus["train"].features["ner_tags"].feature.names == ["?", "NN", "VB"]
+    assert corpus["train"]["ner_tags"][:] == [[1, 0, 2], [0]]
+    assert corpus_statistics(corpus)["train"]["per_tag"] == {"?": 2, "NN": 1, "VB": 1}
     path = write(tmp_path / "other.conll", [["O", "?"]])
-    found = load_corpus(path, scheme="plain")
-    assert found["train"]["ner_tags"][:] == [[0, 1]]
-    write_corpus(found, tmp_path / "out", "jsonl")
+    corpus = load_corpus(path, scheme="plain")
+    assert corpus["train"]["ner_tags"][:] == [[0, 1]]
+    write_corpus(corpus, tmp_path / "out", "jsonl")
     assert words_and_tags(load_corpus(tmp_path / "out", scheme="plain")["train"])[1] == [["O", "?"]]
 
 
@@ -122,8 +122,8 @@ def test_a_split_without_any_label_is_refused(tmp_path):
 
 
 def test_statistics_count_words_without_label(corpus):
-    found, expected = corpus
-    counts = corpus_statistics(found)["train"]
+    loaded, expected = corpus
+    counts = corpus_statistics(loaded)["train"]
     tags = [tag for row in expected for tag in row]
     assert counts["tokens"] == len(tags)
     assert counts["unlabelled_tokens"] == tags.count("?")

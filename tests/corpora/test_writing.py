@@ -33,14 +33,14 @@ def split_of(sentences, labels=LABELS, pos=None, docs=None):
 
 def rows_of(corpus):
     """The content of a corpus, independent of how its labels are numbered."""
-    found = {}
+    rows = {}
     for name, split in corpus.items():
         labels = [*split.features["ner_tags"].feature.names, "?"]
-        found[name] = [
+        rows[name] = [
             (row["tokens"], [labels[tag] for tag in row["ner_tags"]], row.get("pos_tags"), row.get("doc_id"))
             for row in split
         ]
-    return found
+    return rows
 
 
 SENTENCES = [

@@ -95,15 +95,15 @@ def test_the_two_neighbours_together_determine_the_label(corpus):
         for _, left, right, entity in phrases(dataset):
             assert (classes["left", left] == classes["right", right]) == entity
     # The names alone tell the same classes.
-    told = [
+    determined = [
         (classes[side, row["tokens"][row["middle"]]], row["labels"][row["middle"]])
         for row in rows(corpus["train"])
         if row["kind"] == "alone"
         for side in ("left", "right")
         if (side, row["tokens"][row["middle"]]) in classes
     ]
-    assert len(told) == 640
-    assert len(set(told)) == 2
+    assert len(determined) == 640
+    assert len(set(determined)) == 2
 
 
 def test_pairs_of_names_do_not_recur_across_splits(corpus):

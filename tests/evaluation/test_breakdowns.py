@@ -32,20 +32,24 @@ PARTS = ["IV", "OOTV", "OOEV", "OOBV"]
 VOCABULARY = st.sets(st.sampled_from(["a", "b", "A", "B", "c"]))
 
 
-def assert_close(found, expected):
-    assert list(found) == list(expected)
+def assert_close(actual, expected):
+    assert list(actual) == list(expected)
     for name, row in expected.items():
-        assert found[name] == pytest.approx(row, abs=1e-10)
+        assert actual[name] == pytest.approx(row, abs=1e-10)
 
 
 def chunk_tag_recall_by_loop(gold, predicted, scheme):
     """The recall of chunk tags, word by word."""
     letters = [chunk_letters(tags, scheme) for tags in (gold, predicted)]
-    found = {}
+    recalls = {}
     for letter in "OSBIE":
-        there = [one == other for one, other in zip(*letters, strict=True) if one == letter]
-        found[letter] = {"recall": 100 * sum(there) / len(there) if there else 0, "support": len(there)}
-    return found
+        right = [
+            gold_letter == predicted_letter
+            for gold_letter, predicted_letter in zip(*letters, strict=True)
+            if gold_letter == letter
+        ]
+        recalls[letter] = {"recall": 100 * sum(right) / len(right) if right else 0, "support": len(right)}
+    return recalls
 
 
 def chunk_letters(sentences, scheme):
@@ -149,7 +153,7 @@ def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
     spans = [corpus_spans(side, "iob2", policy) for side in (gold, predicted)]
     flat = list(chain.from_iterable(words))
     right = [one == other for side in zip(gold, predicted, strict=True) for one, other in zip(*side, strict=True)]
-    found = vocabulary_partition(Comparison.of(gold, predicted, policy), flat, train, vectors)
+    scores = vocabulary_partition(Comparison.of(gold, predicted, policy), flat, train, vectors)
     entities, of_words = {}, {}
     for name in PARTS:
         entities[name] = ratios_by_loop(
@@ -160,9 +164,9 @@ def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
         )
         chosen = [hit for word, hit in zip(flat, right, strict=True) if part_of([word], train, vectors) == name]
         of_words[name] = {"accuracy": 100 * sum(chosen) / len(chosen) if chosen else 0, "support": len(chosen)}
-    assert list(found) == ["words", "entities"]
-    assert_close(found["entities"], entities)
-    assert_close(found["words"], of_words)
+    assert list(scores) == ["words", "entities"]
+    assert_close(scores["entities"], entities)
+    assert_close(scores["words"], of_words)
 
 
 @given(
@@ -219,17 +223,23 @@ def plain_pairs(draw):
 def test_plain_tags_are_scored_one_by_one(pair):
     comparison = Comparison.of(*pair, scheme="plain")
     gold, predicted = (list(chain.from_iterable(side)) for side in pair)
-    right = sum(one == other for one, other in zip(gold, predicted, strict=True))
-    found = tag_scores(comparison)
-    assert found["accuracy"] == pytest.approx(100 * right / len(gold) if gold else 0)
-    assert found["support"] == len(gold)
+    right = sum(gold_tag == predicted_tag for gold_tag, predicted_tag in zip(gold, predicted, strict=True))
+    scores = tag_scores(comparison)
+    assert scores["accuracy"] == pytest.approx(100 * right / len(gold) if gold else 0)
+    assert scores["support"] == len(gold)
     expected = {
-        tag: ratios_by_loop(*([place for place, one in enumerate(side) if one == tag] for side in (gold, predicted)))
+        tag: ratios_by_loop(
+            *([place for place, gold_tag in enumerate(side) if gold_tag == tag] for side in (gold, predicted))
+        )
         for tag in sorted({*gold, *predicted})
     }
-    assert_close(found["per_tag"], expected)
-    errors = Counter((one, other) for one, other in zip(gold, predicted, strict=True) if one != other)
+    assert_close(scores["per_tag"], expected)
+    errors = Counter(
+        (gold_tag, predicted_tag)
+        for gold_tag, predicted_tag in zip(gold, predicted, strict=True)
+        if gold_tag != predicted_tag
+    )
     ordered = sorted(errors.items(), key=lambda item: (-item[1], item[0]))[:10]
-    assert [(row["gold"], row["predicted"], row["count"]) for row in found["confusions"]] == [
+    assert [(row["gold"], row["predicted"], row["count"]) for row in scores["confusions"]] == [
         (*names, count) for names, count in ordered
     ]

@@ -43,8 +43,8 @@ def test_confidences_have_no_rounding_errors_in_long_texts():
     # A difference of running totals would be 1.0000000000582077.
     probabilities = np.random.default_rng(0).random(1_000_003)
     probabilities[-3:] = 1.0
-    found = entity_confidences(probabilities, comparison_of([0] * 1_000_000 + [1, 2, 2], [1_000_003]))
-    assert found.tolist() == [1.0]
+    confidences = entity_confidences(probabilities, comparison_of([0] * 1_000_000 + [1, 2, 2], [1_000_003]))
+    assert confidences.tolist() == [1.0]
 
 
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])

@@ -27,8 +27,8 @@ def test_scores_match_span_scores():
         metric.add_batch(predictions=PREDICTED[1:], references=GOLD[1:])
         assert metric.compute() == span_scores(GOLD, PREDICTED, policy)
     gold, predicted = [["I-X", "B-X"]], [["I-X", "I-X"]]
-    found = TaggingMetric("strict", scheme="iob1").compute(predictions=predicted, references=gold)
-    assert found == span_scores(gold, predicted, "strict", "iob1")
+    scores = TaggingMetric("strict", scheme="iob1").compute(predictions=predicted, references=gold)
+    assert scores == span_scores(gold, predicted, "strict", "iob1")
     assert TaggingMetric().compute(predictions=[["NN", "NN"]], references=[["NN", "VB"]]) == {"accuracy": 50.0}
     with pytest.raises(ValueError, match="2 gold tags but 1"):
         TaggingMetric().compute(predictions=[["O"]], references=[["O", "O"]])
@@ -42,9 +42,9 @@ def is_one_word_each(words, tokenizer):
 
 @pytest.fixture(scope="module")
 def sentences(tokenizer):
-    found = [words for words in random_sentences(60, seed=3) if is_one_word_each(words, tokenizer)]
-    assert len(found) > 40
-    return found
+    one_word_each = [words for words in random_sentences(60, seed=3) if is_one_word_each(words, tokenizer)]
+    assert len(one_word_each) > 40
+    return one_word_each
 
 
 def gold_for(predicted):
@@ -66,5 +66,5 @@ def test_the_evaluator_computes_the_scores_of_the_given_words(tagger, tokenizer,
     expected = span_scores(gold, predicted)
     assert 10 < expected["f1"] < 90
     for tag in (ClassLabel(names=LABELS), Value("string")):
-        found = run_evaluator(tagger.model, sentences, gold, tag, tokenizer=tokenizer, device=-1)
-        assert {name: found[name] for name in expected} == expected
+        scores = run_evaluator(tagger.model, sentences, gold, tag, tokenizer=tokenizer, device=-1)
+        assert {name: scores[name] for name in expected} == expected

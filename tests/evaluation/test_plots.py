@@ -34,7 +34,7 @@ def pixels(path):
 
 
 @pytest.mark.filterwarnings("error")
-def test_pictures_are_drawn_of_what_the_report_has(tmp_path):
+def test_plots_are_drawn_for_the_keys_of_the_report(tmp_path):
     """They grow with the types, and are neither blank nor black; dollars in names are not formulas."""
     for types in (["$A_", "B$", "$\\frac$", "{}%"], [f"TYPE_{index}" for index in range(20)]):
         written = draw(report_of(types), tmp_path / "new" / "plots")

@@ -20,31 +20,31 @@ TRAINING = Training.of([["Oslo", "and", "Ann", "Lee"]], [["B-LOC", "O", "B-PER",
 
 
 def test_keys_of_the_report():
-    found = report(SYSTEM, training=TRAINING, vector_words=["ann", "lee", "saw", "oslo", "left"], resamples=100)
+    figures = report(SYSTEM, training=TRAINING, vector_words=["ann", "lee", "saw", "oslo", "left"], resamples=100)
     scores = "precision recall f1 support accuracy macro per_type malformed per_length sentence_kinds chunk_tags"
     scores += " surface confusion"
-    assert list(found) == f"policy scheme sentences tokens {scores} vocabulary seen calibration ci95".split()
-    assert {name: found[name] for name in span_scores(GOLD, PREDICTED)} == span_scores(GOLD, PREDICTED)
-    assert (found["sentences"], found["tokens"]) == (3, 8)
-    assert found["surface"] == {
+    assert list(figures) == f"policy scheme sentences tokens {scores} vocabulary seen calibration ci95".split()
+    assert {name: figures[name] for name in span_scores(GOLD, PREDICTED)} == span_scores(GOLD, PREDICTED)
+    assert (figures["sentences"], figures["tokens"]) == (3, 8)
+    assert figures["surface"] == {
         "precision": 50.0,
         "recall": pytest.approx(200 / 3),
         "f1": pytest.approx(400 / 7),
         "support": 3,
     }
-    assert found["seen"]["unseen"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1}
-    assert {name: row["support"] for name, row in found["vocabulary"]["entities"].items()} == {
+    assert figures["seen"]["unseen"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1}
+    assert {name: row["support"] for name, row in figures["vocabulary"]["entities"].items()} == {
         "IV": 3,
         "OOTV": 0,
         "OOEV": 0,
         "OOBV": 1,
     }
-    assert found["calibration"]["count"] == 4
+    assert figures["calibration"]["count"] == 4
     # Confidences .8 right, .6 wrong, .95 right, .5 wrong, each in a bin of its own.
-    assert found["calibration"]["ece"] == pytest.approx(100 * (0.2 + 0.6 + 0.05 + 0.5) / 4)
-    low, high = found["ci95"]["f1"]
-    assert 0 <= low <= found["f1"] <= high <= 100
-    assert json.loads(json.dumps(found)) == found
+    assert figures["calibration"]["ece"] == pytest.approx(100 * (0.2 + 0.6 + 0.05 + 0.5) / 4)
+    low, high = figures["ci95"]["f1"]
+    assert 0 <= low <= figures["f1"] <= high <= 100
+    assert json.loads(json.dumps(figures)) == figures
 
 
 def test_wrong_sentences_begin_with_the_surest_mistakes():
@@ -59,21 +59,21 @@ def test_wrong_sentences_begin_with_the_surest_mistakes():
 
 def test_differing_sentences_are_counted_and_shown():
     other = SYSTEM._replace(predicted=[GOLD[0], ["O", "O"], PREDICTED[2]])
-    found = compare(SYSTEM, other)
-    assert (found["better"], found["worse"]) == (1, 1)
-    assert [row["words"] for row in found["sentences"]] == [TOKENS[0], TOKENS[1]]
-    assert found["sentences"][1] | {"predicted": [["LOC", "Oslo"]], "other": []} == found["sentences"][1]
+    comparison = compare(SYSTEM, other)
+    assert (comparison["better"], comparison["worse"]) == (1, 1)
+    assert [row["words"] for row in comparison["sentences"]] == [TOKENS[0], TOKENS[1]]
+    assert comparison["sentences"][1] | {"predicted": [["LOC", "Oslo"]], "other": []} == comparison["sentences"][1]
 
 
 def test_report_on_plain_tags():
     system = System([["a", "b", "c"]], [["DT", "NN", "VB"]], [["DT", "NN", "NN"]], [1.0, 0.5, 0.5])
-    found = report(system, training=Training.of([["a", "b"]], [["DT", "NN"]]), resamples=10)
+    figures = report(system, training=Training.of([["a", "b"]], [["DT", "NN"]]), resamples=10)
     scores = "accuracy support per_tag confusions"
-    assert list(found) == f"policy scheme sentences tokens {scores} vocabulary ci95".split()
-    assert found["confusions"] == [{"gold": "VB", "predicted": "NN", "count": 1}]
-    assert found["vocabulary"]["words"]["OOTV"] == {"accuracy": 0.0, "support": 1}
-    assert list(found["ci95"]) == ["accuracy"]
-    assert "VB" in report_text(found)
+    assert list(figures) == f"policy scheme sentences tokens {scores} vocabulary ci95".split()
+    assert figures["confusions"] == [{"gold": "VB", "predicted": "NN", "count": 1}]
+    assert figures["vocabulary"]["words"]["OOTV"] == {"accuracy": 0.0, "support": 1}
+    assert list(figures["ci95"]) == ["accuracy"]
+    assert "VB" in report_text(figures)
 
 
 @pytest.mark.parametrize("policy", ["conlleval", "strict"])
@@ -88,9 +88,9 @@ def test_malformed_spans_are_counted_under_both_policies(policy):
 def test_policy_and_scheme_apply_to_all_scores():
     system = System([["a", "b"]] * 9, [["B-X", "O"]] * 9, [["I-X", "O"]] * 9)
     for policy, score in (("conlleval", 100), ("strict", 0)):
-        found = report(system, policy, resamples=9)
-        assert found["f1"] == found["per_length"]["1"]["f1"] == found["surface"]["f1"] == score
-        assert found["ci95"]["f1"] == [score, score]
+        figures = report(system, policy, resamples=9)
+        assert figures["f1"] == figures["per_length"]["1"]["f1"] == figures["surface"]["f1"] == score
+        assert figures["ci95"]["f1"] == [score, score]
     right = System(system.tokens, system.gold, system.gold)
     assert compare(system, right, "conlleval")["scores"]["f1"]["difference"] == 0
     assert compare(system, right, "strict")["scores"]["f1"]["difference"] == -100
@@ -99,9 +99,9 @@ def test_policy_and_scheme_apply_to_all_scores():
 
 
 def test_the_tables_show_the_scores():
-    found = report(SYSTEM, training=TRAINING, resamples=100)
-    found["compare"] = compare(SYSTEM, System(TOKENS, GOLD, GOLD))
-    text = report_text(found)
+    figures = report(SYSTEM, training=TRAINING, resamples=100)
+    figures["compare"] = compare(SYSTEM, System(TOKENS, GOLD, GOLD))
+    text = report_text(figures)
     for line in (
         ("all entities", 50, 50, 50, 4),
         ("surface forms", 50, 200 / 3, 400 / 7, 3),
@@ -117,7 +117,7 @@ def test_the_tables_show_the_scores():
         ["spurious", "1", "0"],
         ["S", "66.67", "3"],
         ["tags", "of", "words", f"{100 * 5 / 8:.2f}", "8"],
-        ["95", "%:", "from", *(f"{found['ci95'][name][0]:.2f}" for name in ("precision", "recall", "f1"))],
+        ["95", "%:", "from", *(f"{figures['ci95'][name][0]:.2f}" for name in ("precision", "recall", "f1"))],
         ["f1", "-50.00", "0.5", "3", "(all)"],
         ["0.70", "to", "0.80", "80.00", "100.00", "1"],
         ["unseen", "0.00", "0.00", "0.00", "1"],
@@ -128,12 +128,12 @@ def test_the_tables_show_the_scores():
 
 def test_two_systems_on_the_same_sentences_are_compared():
     perfect = System(TOKENS, GOLD, GOLD)
-    found = compare(SYSTEM, perfect)
-    assert found["scores"]["f1"]["difference"] == -50
+    comparison = compare(SYSTEM, perfect)
+    assert comparison["scores"]["f1"]["difference"] == -50
     # Two sentences differ, which gives four outcomes; as far apart are only the two that keep them together.
-    assert (found["scores"]["f1"]["p"], found["scores"]["f1"]["exact"]) == (0.5, True)
+    assert (comparison["scores"]["f1"]["p"], comparison["scores"]["f1"]["exact"]) == (0.5, True)
     # Files of predictions have no sentences without words.
-    assert compare(System([[], *TOKENS], [[], *GOLD], [[], *PREDICTED]), perfect) == found
+    assert compare(System([[], *TOKENS], [[], *GOLD], [[], *PREDICTED]), perfect) == comparison
     for other, message in (
         (System(TOKENS[:2], GOLD[:2], GOLD[:2]), "words of sentence 2"),
         (System([TOKENS[0], ["Rome", "rains"], TOKENS[2]], GOLD, GOLD), "words of sentence 1"),
@@ -150,11 +150,11 @@ def test_the_spans_of_a_tagger_are_its_entities(tagger):
     system = System.of_tagger(tagger, sentences, gold, batch_size=2)
     assert [len(tags) for tags in system.predicted] == [len(words) for words in sentences]
     assert set().union(*system.predicted) <= set(LABELS)
-    found = report(system, resamples=0)
+    figures = report(system, resamples=0)
     entities = [entity for listed in tagger.tag(sentences) for entity in listed]
     assert entities
     # Every entity is spurious.
-    assert sum(found["confusion"]["spurious"].values()) == found["calibration"]["count"] == len(entities)
+    assert sum(figures["confusion"]["spurious"].values()) == figures["calibration"]["count"] == len(entities)
 
 
 def test_a_model_with_nan_probabilities_is_refused(tokenizer):

@@ -72,11 +72,11 @@ def paired_counts(draw):
 @given(paired_counts())
 def test_small_cases_equal_the_enumeration_of_all_swaps(pair):
     expected = p_by_brute_force(*pair)
-    found = randomisation_test(*pair)
-    assert tuple(found) == SPAN_FIGURES
+    result = randomisation_test(*pair)
+    assert tuple(result) == SPAN_FIGURES
     for name in SPAN_FIGURES:
-        assert found[name]["exact"]
-        assert found[name]["p"] == pytest.approx(expected[name], abs=1e-12)
+        assert result[name]["exact"]
+        assert result[name]["p"] == pytest.approx(expected[name], abs=1e-12)
 
 
 def test_equal_differences_are_weighted_exactly():
@@ -84,9 +84,9 @@ def test_equal_differences_are_weighted_exactly():
     counts_a = np.array([[1, 1]] * 180 + [[0, 1]] * 120)
     counts_b = 1 - counts_a
     counts_b[:, 1] = 1
-    found = randomisation_test(counts_a, counts_b)["accuracy"]
+    result = randomisation_test(counts_a, counts_b)["accuracy"]
     tail = sum(comb(300, k) for k in range(301) if abs(k - 150) >= 30)
-    assert found == {"p": tail / 2**300, "difference": pytest.approx(20), "trials": 301, "exact": True}
+    assert result == {"p": tail / 2**300, "difference": pytest.approx(20), "trials": 301, "exact": True}
 
 
 def test_sampled_p_values_approximate_the_exact_ones():
@@ -135,21 +135,21 @@ def test_intervals_equal_those_of_a_loop_over_sentences(plain):
     rng = np.random.default_rng(1)
     counts = plain_system(rng, rng.integers(1, 20, 80), 0.8) if plain else system(rng, rng.integers(0, 4, 80), 0.8)
     naive = naive_bootstrap(counts, 4000, seed=3)
-    found = bootstrap_intervals(counts, resamples=20_000)
-    assert tuple(found) == (("accuracy",) if plain else SPAN_FIGURES)
-    for name, interval in found.items():
+    intervals = bootstrap_intervals(counts, resamples=20_000)
+    assert tuple(intervals) == (("accuracy",) if plain else SPAN_FIGURES)
+    for name, interval in intervals.items():
         # In the tails, a quantile of 4,000 draws has an error of a twentieth of their spread.
         tolerance = 0.15 * naive[name].std()
         assert interval == pytest.approx(np.quantile(naive[name], [0.025, 0.975]), abs=tolerance)
         assert interval[0] < 100 * float(exact_scores(counts.tolist())[name]) < interval[1]
 
 
-def test_nothing_and_identical_systems_are_tested():
+def test_empty_and_identical_systems_can_be_tested():
     assert bootstrap_intervals(np.zeros((0, 3), dtype=int)) == {name: [0.0, 0.0] for name in SPAN_FIGURES}
     assert bootstrap_intervals(np.zeros((7, 2), dtype=int)) == {"accuracy": [0.0, 0.0]}
     counts = np.array([[1, 2, 3], [0, 0, 0], [2, 2, 2]])
-    for found in randomisation_test(counts, counts).values():
-        assert found == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
+    for result in randomisation_test(counts, counts).values():
+        assert result == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
 
 
 def test_the_seed_determines_the_results():

@@ -20,20 +20,20 @@ def seqeval_report(gold, predicted, **mode):
         return classification_report(gold, predicted, output_dict=True, zero_division=0, **mode)
 
 
-def assert_matches_seqeval(found, gold, predicted, **mode):
+def assert_matches_seqeval(scores, gold, predicted, **mode):
     """Every figure equals that of seqeval on the same tags, to 1e-12 of a ratio."""
     if any(gold):
-        assert found["accuracy"] / 100 == pytest.approx(accuracy_score(gold, predicted), abs=1e-12)
-    if not found["per_type"]:
-        assert (found["f1"], found["support"]) == (0, 0)
+        assert scores["accuracy"] / 100 == pytest.approx(accuracy_score(gold, predicted), abs=1e-12)
+    if not scores["per_type"]:
+        assert (scores["f1"], scores["support"]) == (0, 0)
         return
     report = seqeval_report(gold, predicted, **mode)
-    macro = {**found["macro"], "support": found["support"]}
-    for name, here in {**found["per_type"], "micro avg": found, "macro avg": macro}.items():
-        there = report.pop(name)
+    macro = {**scores["macro"], "support": scores["support"]}
+    for name, ours in {**scores["per_type"], "micro avg": scores, "macro avg": macro}.items():
+        theirs = report.pop(name)
         for figure, key in [("precision", "precision"), ("recall", "recall"), ("f1", "f1-score")]:
-            assert here[figure] / 100 == pytest.approx(there[key], abs=1e-12)
-        assert here["support"] == there["support"]
+            assert ours[figure] / 100 == pytest.approx(theirs[key], abs=1e-12)
+        assert ours["support"] == theirs["support"]
     assert set(report) == {"weighted avg"}
 
 
@@ -46,8 +46,8 @@ def test_scores_match_both_modes_of_seqeval(scheme, data):
     if scheme == "iob1":  # malformed IOB1 has no strict mode
         gold, predicted = data.draw(pairs(scheme, well_formed=True))
     if scheme in STRICT:
-        found = span_scores(gold, predicted, "strict", scheme)
-        assert_matches_seqeval(found, gold, predicted, mode="strict", scheme=STRICT[scheme])
+        scores = span_scores(gold, predicted, "strict", scheme)
+        assert_matches_seqeval(scores, gold, predicted, mode="strict", scheme=STRICT[scheme])
 
 
 class TestComputeMetrics:
@@ -74,8 +74,8 @@ class TestComputeMetrics:
 
     def test_labels_of_other_schemes_are_scored(self):
         compute = compute_metrics_for(dict(enumerate(["O", "B-X", "E-X"])))
-        found = compute(EvalPrediction(predictions=np.array([[1, 2, 2, 1]]), label_ids=np.array([[1, 2, 1, 2]])))
-        assert found == {"precision": pytest.approx(100 / 3), "recall": 50.0, "f1": 40.0, "accuracy": 50.0}
+        scores = compute(EvalPrediction(predictions=np.array([[1, 2, 2, 1]]), label_ids=np.array([[1, 2, 1, 2]])))
+        assert scores == {"precision": pytest.approx(100 / 3), "recall": 50.0, "f1": 40.0, "accuracy": 50.0}
 
     def test_mismatched_shapes_are_refused(self):
         with pytest.raises(ValueError, match=r"\(2, 3, 3\) do not fit labels of the shape \(2, 4\)"):

@@ -33,15 +33,15 @@ PERL_BEGINS = {"BB", "IB", "OB", "OI", "EE", "EI", "OE"}
 
 def perl_spans(tags):
     """The spans that conlleval.pl counts in a sentence."""
-    found, start, before, kind = [], 0, "O", ""
+    spans, start, before, kind = [], 0, "O", ""
     for place, tag in enumerate([*tags, "O"]):
         prefix, name = tag[0], tag[2:]
         if before != "O" and (before + prefix in PERL_ENDS or name != kind):
-            found.append((start, place, kind))
+            spans.append((start, place, kind))
         if prefix != "O" and (before + prefix in PERL_BEGINS or name != kind):
             start = place
         before, kind = prefix, name
-    return found
+    return spans
 
 
 @given(data=st.data())

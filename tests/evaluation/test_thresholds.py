@@ -22,13 +22,13 @@ TYPES = ["PER", "LOC", "GOD"]
 def ratios_of(kept, gold):
     """Precision, recall and F1 in percent of (score, correct, label) triples, counted one by one."""
     right = sum(1 for entity in kept if entity[1])
-    found = len(kept)
+    count = len(kept)
     return {
-        "precision": 100 * right / found if found else 0.0,
+        "precision": 100 * right / count if count else 0.0,
         "recall": 100 * right / gold if gold else 0.0,
-        "f1": 200 * right / (found + gold) if found + gold else 0.0,
+        "f1": 200 * right / (count + gold) if count + gold else 0.0,
         "support": gold,
-        "entities": found,
+        "entities": count,
     }
 
 
@@ -38,42 +38,44 @@ entities = st.lists(
 )
 
 
-def scored(found, gold=40):
-    scores, correct, labels = zip(*found, strict=True) if found else ((), (), ())
+def scored(entities, gold=40):
+    scores, correct, labels = zip(*entities, strict=True) if entities else ((), (), ())
     return ScoredEntities(np.array(scores, float), np.array(correct, bool), np.array(labels), {"PER": gold})
 
 
 @given(entities, st.floats(0, 1), st.dictionaries(st.sampled_from(TYPES), st.floats(0, 1)))
-def test_ratios_equal_a_loop(found, least, by_label):
-    assert scored(found).at(least) == pytest.approx(ratios_of([e for e in found if e[0] >= least], 40))
-    kept = [e for e in found if e[0] >= by_label.get(e[2], 0)]
-    assert scored(found).at(by_label) == pytest.approx(ratios_of(kept, 40))
+def test_ratios_equal_a_loop(found_entities, least, by_label):
+    assert scored(found_entities).at(least) == pytest.approx(
+        ratios_of([e for e in found_entities if e[0] >= least], 40)
+    )
+    kept = [e for e in found_entities if e[0] >= by_label.get(e[2], 0)]
+    assert scored(found_entities).at(by_label) == pytest.approx(ratios_of(kept, 40))
 
 
 @given(entities, st.integers(0, 100), st.sampled_from([None, *TYPES]))
-def test_the_least_score_keeps_the_most_entities_of_the_precision(found, precision, label):
-    own = [entity for entity in found if label in (None, entity[2])]
+def test_the_least_score_keeps_the_most_entities_of_the_precision(found_entities, precision, label):
+    of_label = [entity for entity in found_entities if label in (None, entity[2])]
     sizes = []
-    for least in {entity[0] for entity in own}:
-        kept = [entity for entity in own if entity[0] >= least]
+    for least in {entity[0] for entity in of_label}:
+        kept = [entity for entity in of_label if entity[0] >= least]
         if 100 * sum(entity[1] for entity in kept) / len(kept) >= precision:
             sizes.append(len(kept))
     if not sizes:
         with pytest.raises(ValueError, match=f"precision.* {precision} %"):
-            scored(found).least_score_for(precision, label)
+            scored(found_entities).least_score_for(precision, label)
         return
-    least = scored(found).least_score_for(precision, label)
-    kept = [entity for entity in own if entity[0] >= least]
+    least = scored(found_entities).least_score_for(precision, label)
+    kept = [entity for entity in of_label if entity[0] >= least]
     assert len(kept) == max(sizes)
     assert 100 * sum(entity[1] for entity in kept) / len(kept) >= precision
-    assert least == 0 or len(kept) < len(own)
+    assert least == 0 or len(kept) < len(of_label)
 
 
 def test_the_least_score_has_few_digits():
-    found = [(0.91234, True, "PER"), (0.87654, False, "PER"), (0.5000001, True, "PER"), (0.5, False, "PER")]
-    assert scored(found).least_score_for(100) == 0.89
-    assert scored(found).least_score_for(60) == 0.50000005
-    assert choose_min_score(scored(found), {"PER": 100}) == {"PER": 0.89}
+    entities = [(0.91234, True, "PER"), (0.87654, False, "PER"), (0.5000001, True, "PER"), (0.5, False, "PER")]
+    assert scored(entities).least_score_for(100) == 0.89
+    assert scored(entities).least_score_for(60) == 0.50000005
+    assert choose_min_score(scored(entities), {"PER": 100}) == {"PER": 0.89}
     adjacent = [(0.5, True, "PER"), (math.nextafter(0.5, 0), False, "PER")]
     assert scored(adjacent).least_score_for(100) == 0.5
 
@@ -86,14 +88,19 @@ def test_a_tagger_leaves_out_entities_below_their_least_score(tagger, least):
     by_label = {name: least.get(name, 0) if isinstance(least, dict) else least for name in TYPES}
     items = [*TEXTS, *GIVEN]
     left_out = 0
-    own = Tagger(tagger.model, tagger.tokenizer, min_score=least)
+    filtering = Tagger(tagger.model, tagger.tokenizer, min_score=least)
     every = tagger.tag(items, min_score=0)
     for item, entities, annotation, mine, before in zip(
-        items, every, tagger.annotate(items, min_score=least), own.annotate(items), tagger.annotate(items), strict=True
+        items,
+        every,
+        tagger.annotate(items, min_score=least),
+        filtering.annotate(items),
+        tagger.annotate(items),
+        strict=True,
     ):
         kept = [entity for entity in entities if entity.score >= by_label[entity.label]]
         assert annotation.entities == mine.entities == kept == tagger.tag([item, item], min_score=least)[1]
-        assert own(item) == tagger(item, min_score=least) == next(tagger.stream([item], min_score=least))
+        assert filtering(item) == tagger(item, min_score=least) == next(tagger.stream([item], min_score=least))
         expected = before.labels.copy()
         for entity in entities:
             if entity not in kept:
@@ -134,28 +141,28 @@ def saved(tmp_path, tagger):
 
 def loop_over(tagger, path):
     """Every entity of a split as (score, correct, label), and the number of gold entities."""
-    found, gold = [], 0
+    entities, gold = [], 0
     for block in path.read_text().strip().split("\n\n"):
         words, tags = zip(*(line.split(" ") for line in block.splitlines()), strict=True)
         spans = set(spans_by_loop(tags, "iob2", "conlleval"))
         gold += len(spans)
         for entity in tagger(list(words), min_score=0):
             correct = (entity.word_start, entity.word_end, entity.label) in spans
-            found.append((entity.score, correct, entity.label))
-    return found, gold
+            entities.append((entity.score, correct, entity.label))
+    return entities, gold
 
 
 def test_evaluation_equals_a_loop_over_the_entities(saved, tagger):
     figures = evaluate(saved / "m", saved / "data", min_precision=95, resamples=0)
-    found, gold = loop_over(tagger, saved / "data" / "test.txt")
+    entities, gold = loop_over(tagger, saved / "data" / "test.txt")
     for least, row in figures["thresholds"].items():
-        assert row == pytest.approx(ratios_of([e for e in found if e[0] >= float(least)], gold))
+        assert row == pytest.approx(ratios_of([e for e in entities if e[0] >= float(least)], gold))
     assert figures["thresholds"]["0.00"]["f1"] == pytest.approx(figures["f1"])
     chosen = figures["min_score"]
     on_dev, gold_on_dev = loop_over(tagger, saved / "data" / "dev.txt")
     kept = [entity for entity in on_dev if entity[0] >= chosen["value"]]
     assert chosen["rows"]["validation"] == pytest.approx(ratios_of(kept, gold_on_dev))
-    assert chosen["rows"]["test"] == pytest.approx(ratios_of([e for e in found if e[0] >= chosen["value"]], gold))
+    assert chosen["rows"]["test"] == pytest.approx(ratios_of([e for e in entities if e[0] >= chosen["value"]], gold))
     assert chosen["rows"]["validation"]["precision"] >= 95 > ratios_of(on_dev, gold_on_dev)["precision"]
     # The choice does not depend on the split that is scored.
     again = evaluate(tagger, saved / "data", "train", min_precision=95, resamples=0)
@@ -176,10 +183,10 @@ def test_a_precision_that_cannot_be_used_is_refused(saved, script):
 
 def test_a_chosen_score_is_saved_and_used_by_default(saved, tagger, script, caplog):
     options = ("--model", "m", "--dataset", "data", "--resamples", "0")
-    said = ok(script("evaluate.py", *options, "--min_precision", "95", "--save_min_score", "true"))
+    output = ok(script("evaluate.py", *options, "--min_precision", "95", "--save_min_score", "true"))
     value = json.loads((saved / "m" / "config.json").read_text())["min_score"]
-    assert f"min_score of {value}" in said
-    assert "written: m/config.json" in said
+    assert f"min_score of {value}" in output
+    assert "written: m/config.json" in output
     assert f"min_score of {value}" in ok(script("evaluate.py", *options))
 
     loaded = Tagger.from_pretrained(str(saved / "m"))

@@ -35,12 +35,12 @@ def as_outside(sentences):
 def judged(gold, predicted, scheme, policy):
     """The gold spans, and the predicted ones that have at least one labelled word."""
     right = corpus_spans(as_outside(gold), scheme, policy)
-    found = [
+    scores = [
         span
         for span in corpus_spans(predicted, scheme, policy)
         if any(gold[span[0]][at] != "?" for at in range(span[1], span[2]))
     ]
-    return right, found
+    return right, scores
 
 
 def accuracy(gold, predicted):
@@ -54,22 +54,22 @@ def accuracy(gold, predicted):
 def test_scores_match_the_definitions(scheme, data):
     gold, predicted = data.draw(partly_labelled(scheme))
     policy = data.draw(st.sampled_from(POLICIES))
-    right, found = judged(gold, predicted, scheme, policy)
+    right, actual = judged(gold, predicted, scheme, policy)
     comparison = Comparison.of(gold, predicted, policy, scheme)
     assert tuples_of(comparison.gold, comparison) == right
-    assert tuples_of(comparison.predicted, comparison) == found
+    assert tuples_of(comparison.predicted, comparison) == actual
     scores = span_scores(gold, predicted, policy, scheme)
-    expected = {**ratios_by_loop(right, found), "accuracy": accuracy(gold, predicted)}
+    expected = {**ratios_by_loop(right, actual), "accuracy": accuracy(gold, predicted)}
     assert {name: scores[name] for name in expected} == pytest.approx(expected)
 
 
 @given(partly_labelled("iob2"))
-def test_what_is_predicted_without_a_labelled_word_changes_nothing(pair):
+def test_predictions_on_unlabelled_words_do_not_change_scores(pair):
     """Neither scores nor breakdowns."""
     every_type = [["B-X", "B-Y", "B-art-work"]]
     gold, predicted = ([*side, *every_type] for side in pair)
-    found = judged(gold, predicted, "iob2", "conlleval")[1]
-    counted = {(span[0], at) for span in found for at in range(span[1], span[2])}
+    scores = judged(gold, predicted, "iob2", "conlleval")[1]
+    counted = {(span[0], at) for span in scores for at in range(span[1], span[2])}
     cleared = [
         [tag if (number, at) in counted else "O" for at, tag in enumerate(tags)]
         for number, tags in enumerate(predicted)
@@ -88,12 +88,12 @@ def test_metrics_of_the_trainer_are_the_same(pair, padding):
     for row, (tags, path) in enumerate(zip(gold, predicted, strict=True)):
         labels[row, : len(tags)] = [number[tag] for tag in tags]
         paths[row, : len(tags)] = [number[tag] for tag in path]
-    found = compute_metrics_for(dict(enumerate(LABELS)))(EvalPrediction(paths, labels))
+    metrics = compute_metrics_for(dict(enumerate(LABELS)))(EvalPrediction(paths, labels))
     expected = span_scores(gold, predicted, scheme="iob2")
-    assert found == pytest.approx({name: expected[name] for name in found})
+    assert metrics == pytest.approx({name: expected[name] for name in metrics})
 
 
-def test_a_plain_tag_of_that_name_is_a_label():
+def test_a_plain_tag_named_question_mark_is_a_label():
     assert span_scores([["NN", "?"]], [["NN", "NN"]]) == {"accuracy": 50.0}
     assert TagSet.of(["NN", "?"]).unlabelled == -1
 

@@ -55,7 +55,7 @@ def session_of(model, precision="fp32"):
 def run(session, batch):
     """Run a batch of padded sentences, of which the graph reads the distinct words."""
     columns = {"input_ids": batch["input_ids"].unsqueeze(-1), "char_ids": batch["char_ids"]}
-    if any(each.name == "piece_ids" for each in session.get_inputs()):
+    if any(entry.name == "piece_ids" for entry in session.get_inputs()):
         columns["piece_ids"] = batch["piece_ids"]
     widths = [values.shape[-1] for values in columns.values()]
     rows, index = torch.cat([*columns.values()], -1).flatten(0, 1).unique(dim=0, return_inverse=True)
@@ -73,11 +73,11 @@ def expected(model, batch):
     return labels.numpy(), probabilities.numpy(), output.path_log_probs.numpy()
 
 
-def assert_equal(found, wanted, batch):
+def assert_equal(outputs, wanted, batch):
     words = batch["attention_mask"].bool().numpy()
-    np.testing.assert_array_equal(found[0][words], wanted[0][words])
-    np.testing.assert_allclose(found[1][words], wanted[1][words], rtol=0, atol=1e-4)
-    np.testing.assert_allclose(found[2][words], wanted[2][words], rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal(outputs[0][words], wanted[0][words])
+    np.testing.assert_allclose(outputs[1][words], wanted[1][words], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(outputs[2][words], wanted[2][words], rtol=1e-4, atol=1e-3)
 
 
 def batch_of(model, lengths, seed=0):
@@ -142,7 +142,7 @@ def test_all_features_of_words_match_pytorch(name):
         shapes = (BERT.size, dim), (dim, 3 * dim), (dim,)
         model.features.composed.fill(*(2 * torch.randn(shape, generator=generator) for shape in shapes))
     session = assert_graph_matches(model, ((1,), (20, 5)))
-    assert ("piece_ids" in [each.name for each in session.get_inputs()]) == bool(model.config.composed_dim)
+    assert ("piece_ids" in [entry.name for entry in session.get_inputs()]) == bool(model.config.composed_dim)
 
 
 @pytest.mark.parametrize("window", [3, 7])
@@ -179,9 +179,9 @@ def test_contextual_models_match_pytorch(encoder):
 def test_weights_are_saved_in_eight_bits_by_rows():
     weight = torch.randn(40, 50, generator=torch.Generator().manual_seed(0)) * torch.logspace(-3, 3, 40).unsqueeze(1)
     graph = Graph("int8")
-    found = {"all": (graph.weight(weight), "float32", [40, 50])}
-    found["rows"] = (graph.rows(weight, graph.value([3, 39])), "float32", [2, 50])
-    model = graph.model({}, found)
+    outputs = {"all": (graph.weight(weight), "float32", [40, 50])}
+    outputs["rows"] = (graph.rows(weight, graph.value([3, 39])), "float32", [2, 50])
+    model = graph.model({}, outputs)
     assert len(model.SerializeToString()) < 2 * (40 * 50 + 40 * 4) + 1000
     whole, rows = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {})
     step = weight.abs().amax(1, keepdim=True).numpy() / 127
@@ -197,10 +197,10 @@ def test_quantised_graphs_are_smaller_and_give_close_probabilities(kind, precisi
     nodes = sum(node.ByteSize() for node in onnx_model(model).graph.node)
     assert small - nodes < share * (exact - nodes) + 0.2 * nodes
     batch = batch_of(model, (30, 4))
-    found, wanted = run(session_of(model, precision), batch), expected(model, batch)
-    words = batch["attention_mask"].bool().numpy() & (found[0] == wanted[0])
+    outputs, wanted = run(session_of(model, precision), batch), expected(model, batch)
+    words = batch["attention_mask"].bool().numpy() & (outputs[0] == wanted[0])
     assert words.sum() >= 0.9 * 34
-    assert np.abs(found[1] - wanted[1])[words].mean() < tolerance
+    assert np.abs(outputs[1] - wanted[1])[words].mean() < tolerance
 
 
 # --- The command -----------------------------------------------------------------------------------------------------
@@ -272,13 +272,17 @@ def test_the_shipped_model_gives_the_labels_of_tagger_on_wnut17(corpora):
     for precision, least in (("fp32", 1.0), ("fp16", 0.999), ("int8", 0.997)):
         exported = onnx_model(tagger.model, precision)
         session, sizes[precision] = session_of(exported), exported.ByteSize()
-        found = np.empty(len(words.place), dtype=names.dtype)
+        labels_of_words = np.empty(len(words.place), dtype=names.dtype)
         for inputs, mask, place in tagger.batches(words, 64):
             labels = run(session, {**inputs, "attention_mask": mask.long()})[0]
-            found[place.numpy()] = names[labels[mask.numpy()]]
-        assert np.mean(found == np.concatenate(wanted)) >= least, precision
+            labels_of_words[place.numpy()] = names[labels[mask.numpy()]]
+        assert np.mean(labels_of_words == np.concatenate(wanted)) >= least, precision
     # The vectors of words and pieces are in 4 bits in each of them.
     features = tagger.model.features
-    vectors = sum(each.nbytes for table in (features.static, features.composed) for each in (table.weight, table.scale))
+    vectors = sum(
+        vectors_of.nbytes
+        for table in (features.static, features.composed)
+        for vectors_of in (table.weight, table.scale)
+    )
     assert sizes["int8"] - vectors <= (sizes["fp32"] - vectors) / 2
     assert sizes["fp32"] <= 10e6

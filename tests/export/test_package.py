@@ -56,7 +56,11 @@ def test_a_wheel_names_its_files_and_the_facts_of_the_card(saved, tmp_path):
     }
     metadata = message_from_bytes(contents["my_ner-1.2.dist-info/METADATA"])
     assert [metadata[name] for name in ("Name", "Version", "License")] == ["my_ner", "1.2", "mit"]
-    assert {each.split(">")[0] for each in metadata.get_all("Requires-Dist")} == {"numpy", "onnxruntime", "tokenizers"}
+    assert {requirement.split(">")[0] for requirement in metadata.get_all("Requires-Dist")} == {
+        "numpy",
+        "onnxruntime",
+        "tokenizers",
+    }
     assert metadata.get_payload() == "# A tagger\n"
 
 

@@ -58,8 +58,8 @@ def exported(folder, tokenizer, kind="cross-bilstm-cnn", decoder="crf", **fields
     return tagger, folder
 
 
-def assert_same_entities(found, expected):
-    for entities, others in zip(found, expected, strict=True):
+def assert_same_entities(actual, expected):
+    for entities, others in zip(actual, expected, strict=True):
         assert entities.text == others.text
         assert [entity | {"score": 0} for entity in entities] == [entity | {"score": 0} for entity in others]
         assert [entity.score for entity in entities] == pytest.approx([entity.score for entity in others], abs=1e-4)

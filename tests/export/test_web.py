@@ -132,11 +132,11 @@ def test_entities_in_javascript_are_those_in_python(node, tokenizer, min_score):
     command = [node, "--input-type=module", "-e", ENTITIES_IN_NODE]
     done = subprocess.run(command, input=json.dumps(sent), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    found, expected = json.loads(done.stdout), tagger(text)
+    entities, expected = json.loads(done.stdout), tagger(text)
     assert len(expected) > 20
-    places = [(each["label"], each["text"], each["start"], each["end"]) for each in found]
-    assert places == [(each.label, each.text, each.start, each.end) for each in expected]
-    assert [each["score"] for each in found] == pytest.approx([each.score for each in expected], abs=1e-6)
+    places = [(entity["label"], entity["text"], entity["start"], entity["end"]) for entity in entities]
+    assert places == [(entity.label, entity.text, entity.start, entity.end) for entity in expected]
+    assert [entity["score"] for entity in entities] == pytest.approx([entity.score for entity in expected], abs=1e-6)
 
 
 def test_expressions_are_translated():
@@ -160,7 +160,7 @@ def packages(tmp_path):
 
 
 @pytest.mark.parametrize("pieces", [False, True])
-def test_a_page_has_all_that_it_names_and_names_nothing_elsewhere(tmp_path, packages, tokenizer, pieces):
+def test_a_page_only_refers_to_files_that_it_has(tmp_path, packages, tokenizer, pieces):
     if pieces:
         tokenizer = WordCharTokenizer.from_corpus(SENTENCES, pieces=tiny.pieces_of(tiny.bert_tokenizer()))
     site = tmp_path / "site"
@@ -281,14 +281,16 @@ def chromium_page():
     with driver.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()
-        asked = []
-        page.on("request", lambda request: asked.append(request.url))
-        yield page, asked
+        requests = []
+        page.on("request", lambda request: requests.append(request.url))
+        yield page, requests
         browser.close()
 
 
 @pytest.mark.slow
-def test_the_shipped_model_in_chromium_finds_what_it_finds_in_python(tmp_path, chromium_page, served, corpora, capsys):
+def test_the_shipped_model_finds_the_same_entities_in_chromium_as_in_python(
+    tmp_path, chromium_page, served, corpora, capsys
+):
     pytest.importorskip("onnx", reason="onnx is not installed")
     node_modules = os.environ.get("HF_XORNER_NODE_MODULES") or pytest.skip(
         "HF_XORNER_NODE_MODULES does not name a folder with the npm packages of the page"
@@ -297,24 +299,26 @@ def test_the_shipped_model_in_chromium_finds_what_it_finds_in_python(tmp_path, c
     tagger = Tagger.from_pretrained(source)
     main("export", [source, "--to", "web", "--output", str(tmp_path), "--node_modules", node_modules])
     capsys.readouterr()
-    (page, asked), address = chromium_page, served(tmp_path)
+    (page, requests), address = chromium_page, served(tmp_path)
     page.goto(address)
     page.locator("#list tr").first.wait_for()
     assert page.inner_text("#list tr td:first-child") == "Ann Smith"
     sentences = load_corpus("wnut17", data_dir=str(corpora / "wnut17"))["test"]["tokens"][:1000]
     texts = [*map(" ".join, sentences), *nasty_texts(1000)]
-    found, milliseconds = page.evaluate(TAG_ALL, texts)
+    tagged, milliseconds = page.evaluate(TAG_ALL, texts)
     with capsys.disabled():
         sys.stdout.write(f"\n{page.inner_text('#state')} 2,000 texts: {milliseconds / 2000:.2f} ms each\n")
-    for text, entities, expected in zip(texts, found, tagger.tag(texts), strict=True):
-        assert [(each["label"], each["text"], each["start"], each["end"]) for each in entities] == [
-            (each.label, each.text, each.start, each.end) for each in expected
+    for text, entities, expected in zip(texts, tagged, tagger.tag(texts), strict=True):
+        assert [(entity["label"], entity["text"], entity["start"], entity["end"]) for entity in entities] == [
+            (entity.label, entity.text, entity.start, entity.end) for entity in expected
         ]
-        units = in_units(text, [(each.start, each.end) for each in expected])
-        assert [[each["startUnit"], each["endUnit"]] for each in entities] == units
-        assert [each["score"] for each in entities] == pytest.approx([each.score for each in expected], abs=1e-4)
+        units = in_units(text, [(entity.start, entity.end) for entity in expected])
+        assert [[entity["startUnit"], entity["endUnit"]] for entity in entities] == units
+        assert [entity["score"] for entity in entities] == pytest.approx(
+            [entity.score for entity in expected], abs=1e-4
+        )
     page.fill("#text", "Bob saw Ann in Paris .")
     page.locator("#marked", has_text=re.compile("^Bob")).wait_for()
     (last,) = [tagger("Bob saw Ann in Paris .")]
     assert page.locator("#list tr").count() == page.locator("#marked mark").count() == len(last)
-    assert {url.split("/")[2] for url in asked if url.startswith("http")} == {address.split("/")[2]}
+    assert {url.split("/")[2] for url in requests if url.startswith("http")} == {address.split("/")[2]}

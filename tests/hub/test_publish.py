@@ -56,7 +56,7 @@ def test_a_model_without_a_card_gets_one(hub, folder, monkeypatch):
     assert hub.files(NAME)["README.md"] == card.encode()
 
 
-def test_overwriting_is_asked_for_and_deletes_only_the_earlier_model(hub, folder):
+def test_overwriting_needs_the_option_and_only_deletes_the_earlier_model(hub, folder):
     publish(folder, NAME, api=hub)
     first = hub.files(NAME)
     with pytest.raises(ValueError, match="--overwrite"):
@@ -87,7 +87,7 @@ def test_a_private_model_is_not_uploaded_to_a_public_repository(hub, folder):
     assert hub.files(NAME) == {}
 
 
-def test_nothing_is_sent_of_a_folder_that_is_refused(hub, folder):
+def test_a_refused_folder_is_not_uploaded(hub, folder):
     (folder / "tags.py").write_text("print()")
     with pytest.raises(ValueError, match=r"tags\.py"):
         publish(folder, NAME, api=hub)
@@ -127,9 +127,9 @@ def test_a_dry_run_lists_the_files_and_calls_nothing(script, folder, monkeypatch
     monkeypatch.setattr(sys.modules[publish.__module__], "HfApi", None)
     code, out, errors = script("publish.py", folder, "--repo_id", NAME, "--dry_run")
     assert code == 0, errors
-    for name, held in content(folder).items():
+    for name, data in content(folder).items():
         (line,) = [line for line in out.splitlines() if line.startswith(f"{name} ")]
-        assert f"{len(held):,}" in line
+        assert f"{len(data):,}" in line
     assert f"{len(content(folder))} files, {sum(map(len, content(folder).values())):,} bytes for {NAME}" in out
     assert "not published: checkpoint-3/, training_args.bin" in out
     assert f"tagged without this package: {TEXT} [" in out

@@ -62,8 +62,12 @@ def environment_in(home, **more):
     """The environment of an offline process that keeps its files in one folder."""
     known = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     offline = {"HF_HUB_OFFLINE": "1", "GRADIO_ANALYTICS_ENABLED": "False", "NO_PROXY": "127.0.0.1"}
-    own = {"HF_HOME": str(home), "HF_MODULES_CACHE": str(home / "modules"), "GRADIO_TEMP_DIR": str(home / "gradio")}
-    return {**known, **offline, **own, **more}
+    variables = {
+        "HF_HOME": str(home),
+        "HF_MODULES_CACHE": str(home / "modules"),
+        "GRADIO_TEMP_DIR": str(home / "gradio"),
+    }
+    return {**known, **offline, **variables, **more}
 
 
 def answer_of(code, *arguments, home):

@@ -27,18 +27,18 @@ print("\\n" + json.dumps([transformers.__version__, transformers.__file__, found
 """
 
 
-def places(found):
-    return [[(entity["entity_group"], entity["start"], entity["end"]) for entity in entities] for entities in found]
+def places(tagged):
+    return [[(entity["entity_group"], entity["start"], entity["end"]) for entity in entities] for entities in tagged]
 
 
-@pytest.mark.parametrize("which", ["oldest", "newest"])
-def test_a_published_folder_loads_under_another_transformers(which, tokenizer, tmp_path):
+@pytest.mark.parametrize("library", ["oldest", "newest"])
+def test_a_published_folder_loads_under_another_transformers(library, tokenizer, tmp_path):
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     lowest = {
         name: re.search(rf'^  "{name}>=([\d.]+)', project, re.MULTILINE)[1]
         for name in ("transformers", "tokenizers", "huggingface-hub")
     }
-    wanted = [f"{name}=={version}" for name, version in lowest.items()] if which == "oldest" else ["transformers"]
+    wanted = [f"{name}=={version}" for name, version in lowest.items()] if library == "oldest" else ["transformers"]
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(tmp_path / "site"), *wanted]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if re.search(r"No matching distribution|Could not find a version|onnect", done.stderr):
@@ -48,12 +48,12 @@ def test_a_published_folder_loads_under_another_transformers(which, tokenizer, t
     for kind, decoder in KINDS.items():
         saved = tmp_path / kind
         Tagger(lively_model(kind, tokenizer, decoder), tokenizer).save_pretrained(saved)
-        here = places(pipeline("ner", model=str(saved), aggregation_strategy="simple")(TEXTS))
-        assert any(here)
+        expected = places(pipeline("ner", model=str(saved), aggregation_strategy="simple")(TEXTS))
+        assert any(expected)
         command = [sys.executable, "-c", TAG, str(saved), json.dumps(TEXTS)]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-3000:]
-        version, path, there = json.loads(done.stdout.splitlines()[-1])
+        version, path, places_there = json.loads(done.stdout.splitlines()[-1])
         assert path.startswith(str(tmp_path / "site"))
-        assert version.startswith(f"{lowest['transformers']}.") == (which == "oldest")
-        assert places(there) == here
+        assert version.startswith(f"{lowest['transformers']}.") == (library == "oldest")
+        assert places(places_there) == expected

@@ -31,10 +31,13 @@ def test_a_presidio_recognizer(tagger_folder, tagger):
     count = 0
     for text in TEXTS:
         for wanted in (["PERSON", "LOCATION"], ["LOCATION"]):
-            found = [(one.entity_type, one.start, one.end, one.score) for one in analyzer.analyze(text, "en", wanted)]
+            results = [
+                (result.entity_type, result.start, result.end, result.score)
+                for result in analyzer.analyze(text, "en", wanted)
+            ]
             expected = [(NAMES.get(e.label), e.start, e.end, e.score) for e in tagger(text) if e.score >= 0.3]
             expected = [row for row in expected if row[0] in wanted]
-            assert sorted(found) == sorted(expected)
+            assert sorted(results) == sorted(expected)
             count += len(expected)
     assert count > 10
 

@@ -11,9 +11,9 @@ from random_texts import GIVEN, TEXTS
 from hf_xorner.integrations.ray_and_spark import ENTITIES_TYPE, TagTables, tag_frames
 
 
-def assert_equal(found, expected):
+def assert_equal(actual, expected):
     """Compare entities; the scores depend on the batch by their last digits."""
-    for row, entities in zip(found, expected, strict=True):
+    for row, entities in zip(actual, expected, strict=True):
         assert [{**entity, "score": pytest.approx(entity["score"], abs=1e-5)} for entity in entities] == row
 
 
@@ -68,7 +68,7 @@ def test_two_workers_of_spark_give_the_entities_of_one_process(tagger_folder, ta
         rows = list(enumerate([*TEXTS, None] * 20))
         frame = session.createDataFrame(rows, "id long, text string").repartition(4)
         tagged = frame.mapInPandas(tag_frames(tagger_folder), f"id long, text string, entities {ENTITIES_TYPE}")
-        found = sorted((row.asDict(recursive=True) for row in tagged.collect()), key=lambda row: row["id"])
+        tagged_rows = sorted((row.asDict(recursive=True) for row in tagged.collect()), key=lambda row: row["id"])
     finally:
         session.stop()
-    assert_equal([row["entities"] for row in found], tagger.tag([*TEXTS, ""]) * 20)
+    assert_equal([row["entities"] for row in tagged_rows], tagger.tag([*TEXTS, ""]) * 20)

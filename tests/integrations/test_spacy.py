@@ -120,20 +120,20 @@ def test_a_batch_that_fails_goes_to_the_error_handler(pipeline, monkeypatch):
 def test_entities_set_before_are_kept_and_those_that_overlap_left_out(pipeline, tagger):
     nlp, anew = pipeline(), pipeline(overwrite=True)
     words = TEXT.split()
-    found = expected_of(tagger, words)
-    assert len(found) > 2
-    for start, *_ in found:
+    entities = expected_of(tagger, words)
+    assert len(entities) > 2
+    for start, *_ in entities:
         before = Doc(nlp.vocab, words=words)
         first = max(0, start - 1)
         before.ents = [Span(before, first, start + 1, "OWN", kb_id="Q1", span_id="one")]
         doc = nlp(before)
-        own = [(ent.start, ent.end, ent.label_, ent.kb_id_, ent.id_) for ent in doc.ents if ent.label_ == "OWN"]
-        assert own == [(first, start + 1, "OWN", "Q1", "one")]
-        others = [row for row in found if row[1] <= first or row[0] > start]
-        assert len(others) < len(found)
+        earlier = [(ent.start, ent.end, ent.label_, ent.kb_id_, ent.id_) for ent in doc.ents if ent.label_ == "OWN"]
+        assert earlier == [(first, start + 1, "OWN", "Q1", "one")]
+        others = [row for row in entities if row[1] <= first or row[0] > start]
+        assert len(others) < len(entities)
         assert [row for row in found_in(doc) if row[2] != "OWN"] == others
         doc.ents = [Span(doc, first, start + 1, "OWN")]
-        assert found_in(anew(doc)) == found
+        assert found_in(anew(doc)) == entities
 
 
 def test_blocked_tokens_stay_free_of_entities(pipeline, tagger):
@@ -151,21 +151,21 @@ def test_blocked_tokens_stay_free_of_entities(pipeline, tagger):
 def test_spans_of_a_key(pipeline, tagger):
     nlp, anew = pipeline(spans_key="sc"), pipeline(spans_key="sc", overwrite=True)
     words = TEXT.split()
-    found = expected_of(tagger, words)
+    entities = expected_of(tagger, words)
     doc = nlp(Doc(nlp.vocab, words=words))
-    assert found_in(doc, doc.spans["sc"]) == found
+    assert found_in(doc, doc.spans["sc"]) == entities
     assert doc.ents == ()
-    start, end, *_ = found[1]
+    start, end, *_ = entities[1]
     before = Doc(nlp.vocab, words=words)
     before.ents = [Span(before, 0, len(words), "ALL")]
     before.spans["other"] = [Span(before, 0, 2, "X")]
     before.spans["sc"] = [Span(before, start, end, "OWN")]
     doc = nlp(before)
     labels = [span.label_ for span in doc.spans["sc"]]
-    assert labels == ["OWN", *(row[2] for row in found if row is not found[1])]
+    assert labels == ["OWN", *(row[2] for row in entities if row is not entities[1])]
     assert [ent.label_ for ent in doc.ents] == ["ALL"]
     assert [span.label_ for span in doc.spans["other"]] == ["X"]
-    assert found_in(doc, anew(doc).spans["sc"]) == found
+    assert found_in(doc, anew(doc).spans["sc"]) == entities
 
 
 def test_a_saved_pipeline_contains_the_model(pipeline, tmp_path):

@@ -30,11 +30,11 @@ def test_a_pure_renaming_changes_names_only(kind, tokenizer, tmp_path):
     set_labels(model, RENAMED)
     model.save_pretrained(tmp_path)
     loaded = AutoModelForTokenClassification.from_pretrained(tmp_path)
-    for each in (model, loaded):
-        after = each(**batch)
+    for tagger in (model, loaded):
+        after = tagger(**batch)
         helpers.close(after.logits, before.logits.detach(), 1e-6)
         helpers.close(after.loss, before.loss.detach(), 1e-5)
-        assert each.tags.labels == RENAMED
+        assert tagger.tags.labels == RENAMED
     assert model.label_axes() == loaded.label_axes()
 
 

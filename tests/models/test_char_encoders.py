@@ -122,5 +122,5 @@ def test_gradients_are_those_of_the_maxima(name, dropout, monkeypatch):
 
     by_maxima = gradients()
     monkeypatch.setattr(features._Maxima, "apply", lambda *inputs: features._responses(*inputs).amax(1))
-    for one, other in zip(by_maxima, gradients(), strict=True):
-        helpers.close(one, other, 1e-12)
+    for gradient, reference in zip(by_maxima, gradients(), strict=True):
+        helpers.close(gradient, reference, 1e-12)

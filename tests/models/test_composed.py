@@ -57,10 +57,10 @@ def test_composed_vectors_match_a_loop_over_pieces(bits):
         )
     ids = encoded(TEXTS)["piece_ids"]
     assert {int((row > 0).sum()) for row in ids.flatten(0, 1)} == {0, 1, 2, 3}
-    found = model.features.composed(ids)
-    assert found.dtype == torch.float32
+    composed_vectors = model.features.composed(ids)
+    assert composed_vectors.dtype == torch.float32
     expected = [[reference_vector(row, vectors, mix, bias) for row in sentence] for sentence in ids.tolist()]
-    helpers.close(found, expected, 1e-5)
+    helpers.close(composed_vectors, expected, 1e-5)
 
 
 @pytest.mark.parametrize("bits", [32, 16])
@@ -71,8 +71,8 @@ def test_initially_a_word_is_the_mean_of_its_pieces(bits):
     assert not composed(ids).any()
     composed.weight[1:] = random_parts()[0]
     vectors = composed.weight[1:].double().numpy()
-    for rows, found in zip(ids.tolist(), composed(ids), strict=True):
-        for row, vector in zip(rows, found, strict=True):
+    for rows, composed_vectors in zip(ids.tolist(), composed(ids), strict=True):
+        for row, vector in zip(rows, composed_vectors, strict=True):
             pieces = [vectors[index - 1] for index in row if index]
             helpers.close(vector, sum(pieces) / len(pieces) if pieces else np.zeros(DIM), 1e-6)
 

@@ -64,8 +64,10 @@ def reference_features(model, name, rows):
     features, begin = [], 0
     for row in rows:
         count = sum(index > 0 for index in row)
-        own = states[begin : begin + count]
-        features.append(sum(own) / count if count else torch.zeros(config.context_encoder["hidden_size"]).double())
+        states_of_word = states[begin : begin + count]
+        features.append(
+            sum(states_of_word) / count if count else torch.zeros(config.context_encoder["hidden_size"]).double()
+        )
         begin += count
     return torch.stack(features) if features else torch.zeros(0, config.context_encoder["hidden_size"]).double()
 
@@ -76,20 +78,20 @@ def reference_features(model, name, rows):
 @given(st.lists(st.integers(0, 40), max_size=5), st.integers(1, 12), st.data())
 def test_windows_match_a_plain_count(counts, capacity, data):
     overlap = data.draw(st.integers(0, capacity - 1))
-    found = Windows.of(torch.tensor(counts, dtype=torch.long), capacity, overlap)
+    actual = Windows.of(torch.tensor(counts, dtype=torch.long), capacity, overlap)
     first, size, home, place, begins = [], [], [], [], 0
     for count in counts:
         windows, homes = tiny.windows_of(count, capacity, overlap)
         for at, best in enumerate(homes):
             number = len(home)
-            chosen = int(found.home[number]) - len(first)
+            chosen = int(actual.home[number]) - len(first)
             assert chosen in best
             home.append(chosen + len(first))
             place.append(at - windows[chosen][0])
         first += [begins + start for start, _ in windows]
         size += [end - start for start, end in windows]
         begins += count
-    assert [values.tolist() for values in found] == [first, size, home, place]
+    assert [values.tolist() for values in actual] == [first, size, home, place]
     assert all(0 < width <= capacity for width in size)
 
 
@@ -168,17 +170,17 @@ def test_only_trainable_weights_get_gradients(name, frozen):
 def test_a_frozen_encoder_has_no_dropout_in_training(frozen, tmp_path):
     model = tagger("bert", context_frozen=frozen)
     model.save_pretrained(tmp_path)
-    for one in (model, AutoModelForTokenClassification.from_pretrained(tmp_path), copy.deepcopy(model)):
-        one.train()
+    for copied in (model, AutoModelForTokenClassification.from_pretrained(tmp_path), copy.deepcopy(model)):
+        copied.train()
         ids = piece_ids("bert", TEXTS)
-        first, second = one.features.context(ids), one.features.context(ids)
+        first, second = copied.features.context(ids), copied.features.context(ids)
         assert torch.equal(first, second) == frozen
-        assert any(part.training for part in one.features.context.encoder.modules()) != frozen
-        assert one.training and one.features.training
-        assert all(weight.requires_grad != frozen for weight in one.features.context.encoder.parameters())
+        assert any(part.training for part in copied.features.context.encoder.modules()) != frozen
+        assert copied.training and copied.features.training
+        assert all(weight.requires_grad != frozen for weight in copied.features.context.encoder.parameters())
         assert first.requires_grad != frozen
-        one.eval()
-        torch.testing.assert_close(one.features.context(ids), model.eval().features.context(ids), rtol=0, atol=0)
+        copied.eval()
+        torch.testing.assert_close(copied.features.context(ids), model.eval().features.context(ids), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

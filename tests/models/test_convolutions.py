@@ -40,11 +40,11 @@ def test_positions_without_a_word_are_zero(lengths, states):
 def test_convolutions_are_zero_padded_at_sentence_ends(lengths, states, gap):
     kernel = torch.randn(2, 3, 2 * gap + 1, generator=torch.Generator().manual_seed(1)).double()
     layout = layout_of(lengths, states, gap)
-    found = layout.take_back(F.conv1d(layout.lay_out(states), kernel, padding=gap))
+    results = layout.take_back(F.conv1d(layout.lay_out(states), kernel, padding=gap))
     for sentence, length in enumerate(lengths.tolist()):
         if length:
             alone = F.conv1d(states[sentence, :length].t().unsqueeze(0), kernel, padding=gap)
-            torch.testing.assert_close(found[sentence, :length], alone[0].t(), rtol=0, atol=1e-12)
+            torch.testing.assert_close(results[sentence, :length], alone[0].t(), rtol=0, atol=1e-12)
 
 
 def test_one_row_and_many_rows_give_the_same_gradients(monkeypatch):
@@ -55,7 +55,7 @@ def test_one_row_and_many_rows_give_the_same_gradients(monkeypatch):
         states = torch.randn(4, 6, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
         layout = layout_of(lengths, states)
         assert (layout.words is None) == (share == 0)
-        found = layout.take_back(F.conv1d(layout.lay_out(states), torch.ones(2, 3, 3), padding=1))
-        (found * found * (torch.arange(6) < lengths.unsqueeze(1)).unsqueeze(2)).sum().backward()
+        results = layout.take_back(F.conv1d(layout.lay_out(states), torch.ones(2, 3, 3), padding=1))
+        (results * results * (torch.arange(6) < lengths.unsqueeze(1)).unsqueeze(2)).sum().backward()
         gradients.append(states.grad)
     torch.testing.assert_close(*gradients)

@@ -197,14 +197,14 @@ def test_posterior_is_differentiable(barred):
 def test_span_probabilities_match_enumeration_of_paths(chain):
     sentence, begin, end = torch.tensor(SPANS).unbind(1)
     for path in (random_paths(chain), best_path(chain, LENGTHS)):
-        found = span_log_probs(posterior(chain, LENGTHS, path)[1], sentence, begin, end)
+        log_prob = span_log_probs(posterior(chain, LENGTHS, path)[1], sentence, begin, end)
         for row, length, scores in each_sentence(chain):
             paths, shares = oracle.probabilities(*scores)
             tags = path[row, :length].numpy()
             for place in (sentence == row).nonzero().flatten().tolist():
                 span = slice(begin[place], end[place])
                 expected = shares[(paths[:, span] == tags[span]).all(1)].sum()
-                helpers.close(found[place].exp(), expected, 1e-10)
+                helpers.close(log_prob[place].exp(), expected, 1e-10)
 
 
 # --- The best path ----------------------------------------------------------------------------------------------------

@@ -57,8 +57,8 @@ def check(chain, lengths=LENGTHS, tolerance=1e-5):
         total, log_probs, pairs = oracle.recursions(*oracle.alone(chain, row, length))
         assert float(partition[row]) == pytest.approx(total, rel=1e-6, abs=1e-5)
         helpers.close(marginals[row, :length].exp(), np.exp(log_probs), tolerance)
-        told = log_probs > -50
-        helpers.close(marginals[row, :length][torch.from_numpy(told)], log_probs[told], 1e-4)
+        probable = log_probs > -50
+        helpers.close(marginals[row, :length][torch.from_numpy(probable)], log_probs[probable], 1e-4)
         helpers.close(gradients[0][row, :length], np.exp(log_probs), tolerance)
         if chain.conditioned:
             moves[row, :length] = pairs

@@ -46,12 +46,12 @@ def relative(values, expected, tolerance):
 def test_losses_gradients_posterior_and_paths_match_float64_recursions(device):
     for chain in chains():
         leaves = Chain(*(scores.to(device, copy=True).requires_grad_() for scores in chain))
-        there = Chain(*(scores.detach() for scores in leaves))
+        detached = Chain(*(scores.detach() for scores in leaves))
         lengths = LENGTHS.to(device)
-        best = best_path(there, lengths)
+        best = best_path(detached, lengths)
         losses = negative_log_likelihood(leaves, lengths, best)
         gradients = torch.autograd.grad(losses.sum(), leaves)
-        marginals, steps = posterior(there, lengths, best)
+        marginals, steps = posterior(detached, lengths, best)
         moves, first, last = (np.zeros(scores.shape) for scores in chain[1:])
         for row, length in enumerate(LENGTHS.tolist()):
             sentence = oracle.alone(chain, row, length)

@@ -60,11 +60,11 @@ def test_results_do_not_depend_on_the_order_of_the_batch(model, sentences, alone
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_the_attention_mask_defaults_to_nonzero_ids(model, sentences, side):
     batch = helpers.pad(sentences, 2, side, labels=True)
-    given = model(**batch)
+    with_mask = model(**batch)
     del batch["attention_mask"]
     derived = model(**batch)
-    assert torch.equal(given.logits, derived.logits)
-    assert torch.equal(given.loss, derived.loss)
+    assert torch.equal(with_mask.logits, derived.logits)
+    assert torch.equal(with_mask.loss, derived.loss)
 
 
 @pytest.mark.parametrize(

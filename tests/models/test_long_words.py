@@ -32,7 +32,7 @@ def test_a_result_does_not_depend_on_longer_words_in_the_batch(model, tokenizer)
         torch.testing.assert_close(logits[number, : len(sentence)], alone, rtol=0, atol=1e-10)
 
 
-def test_an_absurd_word_is_read_up_to_the_limit(model, tokenizer):
+def test_a_very_long_word_is_read_up_to_the_limit(model, tokenizer):
     tagger = Tagger(model, tokenizer)
     (labels, whole), (cut_labels, cut) = tagger.label([["Ann", ABSURD], ["Ann", ABSURD[:200]]])
     assert labels == cut_labels

@@ -84,9 +84,9 @@ def test_small_states_keep_their_digits_in_half_precision(layer, inputs, trainin
     layer, inputs = layer.to(torch.bfloat16), (inputs / 100).to(torch.bfloat16)
     torch.nn.init.zeros_(layer.bias)
     with torch.set_grad_enabled(training):
-        found = within(layer(inputs, LENGTHS)).double()
+        states = within(layer(inputs, LENGTHS)).double()
         exact = within(layer.double()(inputs.double(), LENGTHS))
-    torch.testing.assert_close(found, exact, rtol=0.03, atol=1e-4)
+    torch.testing.assert_close(states, exact, rtol=0.03, atol=1e-4)
 
 
 CELLS = {"rnn": ("rnn", False), "standard": ("standard", False), "coupled": ("coupled", False)}

@@ -173,8 +173,8 @@ def test_a_saved_or_copied_tokenizer_gives_the_same_pieces_from_any_folder(famil
         assert other.model_fields() == tokenizer.model_fields()
     for path in (tmp_path / "second").iterdir():
         assert str(tmp_path) not in path.read_text(encoding="utf-8"), path.name
-    own = Tokenizer.from_file(str(tmp_path / "second" / "piece_tokenizer.json"))
-    assert own.encode("rains", add_special_tokens=False).ids
+    saved_tokenizer = Tokenizer.from_file(str(tmp_path / "second" / "piece_tokenizer.json"))
+    assert saved_tokenizer.encode("rains", add_special_tokens=False).ids
     (tmp_path / "second" / "piece_tokenizer.json").unlink()
     with pytest.raises(ValueError, match=r"piece_tokenizer\.json is missing"):
         AutoTokenizer.from_pretrained(tmp_path / "second")

@@ -189,9 +189,9 @@ def test_scores_loss_paths_and_gradients_are_those_of_the_program(weights):
     loss = program_losses(weights, expected, gold).mean()
     loss.backward()
     model = model_of(weights, **PROGRAM)
-    found = model(**batch).loss
-    found.backward()
-    helpers.close(found, loss.item(), 1e-12)
+    model_loss = model(**batch).loss
+    model_loss.backward()
+    helpers.close(model_loss, loss.item(), 1e-12)
     lengths = batch["attention_mask"].sum(1)
     states = model.encode(batch["input_ids"], batch["char_ids"], lengths).states
     scores = model.score(states)

@@ -173,10 +173,10 @@ def tagger_crf(scores, transitions, tags):
         alpha = torch.logsumexp(alpha.unsqueeze(1) + row + transitions, 0)
         best, origin = (best.unsqueeze(1) + row + transitions).max(0)
         back.append(origin)
-    found = [int(best.argmax())]
+    best_tags = [int(best.argmax())]
     for origin in reversed(back):
-        found.append(int(origin[found[-1]]))
-    return alpha.logsumexp(0) - real, found[::-1][1:-1]
+        best_tags.append(int(origin[best_tags[-1]]))
+    return alpha.logsumexp(0) - real, best_tags[::-1][1:-1]
 
 
 def bilayer_of_theano(weights, forward, backward):

@@ -91,19 +91,21 @@ class Program:
     def characters(self, word):
         """The maxima of all filters over a word of exactly 20 characters, (filters,)."""
         cut = word[:WORDS_LENGTH]
-        known = [each if each in CHARACTERS else "UNK" for each in cut] + ["PAD"] * (WORDS_LENGTH - len(cut))
-        vectors = self.weights["characters"][[CHARACTERS.index(each) for each in known]]
+        known = [character if character in CHARACTERS else "UNK" for character in cut] + ["PAD"] * (
+            WORDS_LENGTH - len(cut)
+        )
+        vectors = self.weights["characters"][[CHARACTERS.index(character) for character in known]]
         types = torch.zeros(WORDS_LENGTH, 4, dtype=torch.float64)
-        for place, each in enumerate(cut):
-            types[place] = self.character_type(each)
+        for place, character in enumerate(cut):
+            types[place] = self.character_type(character)
         rows = torch.cat([vectors, types], -1)
-        found = []
+        vectors_of_chars = []
         for width in (1, 2, 3):
             kernel = self.weights[f"filter {width}"]
             places = range(WORDS_LENGTH - width + 1)
             windows = torch.stack([rows[place : place + width] for place in places])  # (places, width, d)
-            found.append(torch.tensordot(windows, kernel, dims=2).amax(0))
-        return torch.cat(found)
+            vectors_of_chars.append(torch.tensordot(windows, kernel, dims=2).amax(0))
+        return torch.cat(vectors_of_chars)
 
     def features(self, word):
         known = word in VECTOR_OF
@@ -159,18 +161,18 @@ class Program:
 
     def entities(self, words):
         """The decoded entities (type, start, end): an open B-, then I- and E- of its type; all else is dropped."""
-        found, start, kind = set(), None, None
+        spans, start, kind = set(), None, None
         for place, tag in enumerate(TAGS[index] for index in self.logits(words).argmax(-1)):
             letter, _, name = tag.partition("-")
             if letter == "S":
-                found.add((name, place, place + 1))
+                spans.add((name, place, place + 1))
             if letter == "E" and start is not None and kind == name:
-                found.add((name, start, place + 1))
+                spans.add((name, start, place + 1))
             if letter == "B":
                 start, kind = place, name
             elif letter != "I" or kind != name:
                 start = kind = None
-        return found
+        return spans
 
 
 # --- Ours ------------------------------------------------------------------------------------------------------------
@@ -199,15 +201,17 @@ def build(model_type, tokenizer, **fields):
 def carried(weights, model, tokenizer):
     """The parameters of our model from those of the program."""
     unknown = CHARACTERS.index("UNK")
-    characters = [CHARACTERS.index(each) if each in CHARACTERS else unknown for each in tokenizer.characters]
-    found = {
+    characters = [
+        CHARACTERS.index(character) if character in CHARACTERS else unknown for character in tokenizer.characters
+    ]
+    tensors = {
         "features.unknown": weights["unknown"],
         "features.chars.embedding.weight": weights["characters"][[-1, *[unknown] * 5, *characters]],
         "classifier.weight": weights["output"].T[[TAGS.index(tag) for tag in model.tags.inner_tags]],
         "classifier.bias": weights["output bias"][[TAGS.index(tag) for tag in model.tags.inner_tags]],
     }
     for width in (1, 2, 3):
-        found[f"features.chars.convolutions.{width - 1}.weight"] = weights[f"filter {width}"].permute(2, 1, 0)
+        tensors[f"features.chars.convolutions.{width - 1}.weight"] = weights[f"filter {width}"].permute(2, 1, 0)
     for layer in range(2):
         ours = []
         for direction in ("forward", "backward"):
@@ -218,12 +222,12 @@ def carried(weights, model, tokenizer):
             forget[HIDDEN : 2 * HIDDEN] = 1
             ours.append((gates[:, : -HIDDEN - 1], gates[:, -HIDDEN - 1 : -1], gates[:, -1] + forget))
         for name, values in zip(("weight_ih", "weight_hh", "bias"), zip(*ours, strict=True), strict=True):
-            found[f"encoder.layers.{layer}.{name}"] = torch.stack(values)
+            tensors[f"encoder.layers.{layer}.{name}"] = torch.stack(values)
     if "query 0" in weights:
         for name in ("query", "key", "value"):
             heads = [weights[f"{name} {head}"].T for head in range(HEADS)]
-            found[f"encoder.attention.{name}.weight"] = torch.cat(heads)
-    return found
+            tensors[f"encoder.attention.{name}.weight"] = torch.cat(heads)
+    return tensors
 
 
 def batch_of(tokenizer, sentences):
@@ -255,10 +259,10 @@ def test_loss_and_gradients_match_the_program(model_type, program_tokenizer):
     expected = Program(model_type, weights).loss(SENTENCES, GOLD)
     helpers.close(loss, expected.detach(), 1e-12)
     names, values = list(weights), list(weights.values())
-    found, right = (torch.autograd.grad(each, values) for each in (loss, expected))
-    for name, one, other in zip(names, found, right, strict=True):
-        assert other.any(), name
-        helpers.close(one, other, 1e-12)
+    gradients, program_gradients = (torch.autograd.grad(value, values) for value in (loss, expected))
+    for name, actual, wanted in zip(names, gradients, program_gradients, strict=True):
+        assert wanted.any(), name
+        helpers.close(actual, wanted, 1e-12)
 
 
 @pytest.mark.parametrize("model_type", LI2020)
@@ -291,7 +295,7 @@ def test_decoded_entities_match_the_program(model_type, program_tokenizer):
         program = Program(model_type, weights)
         for words, entities in zip(SENTENCES, Tagger(model, program_tokenizer).tag(SENTENCES), strict=True):
             expected = program.entities(words)
-            assert {(one.label, one.word_start, one.word_end) for one in entities} == expected
+            assert {(entity.label, entity.word_start, entity.word_end) for entity in entities} == expected
             count += len(expected)
             inside = sum(end - start for _, start, end in expected)
             dropped += int((program.logits(words).argmax(-1) != 0).sum()) - inside

@@ -196,9 +196,9 @@ def test_the_loss_and_its_gradients_are_those_of_the_program_with_one_more_label
     # Plain labels are the inner tags themselves.
     rows = [{**row, "labels": torch.tensor(tags)} for row, tags in zip(rows, gold, strict=True)]
     model = model_of(weights, labels=[*(tag.replace("-", "") for tag in TAGS), "PAD"], **PROGRAM)
-    found = model(**helpers.pad(rows, labels=True)).loss
-    found.backward()
-    helpers.close(found, loss.item(), 1e-12)
+    model_loss = model(**helpers.pad(rows, labels=True)).loss
+    model_loss.backward()
+    helpers.close(model_loss, loss.item(), 1e-12)
     gradients = carried({name: values.grad for name, values in weights.items()}, PAD + 1)
     gradients["features.words.weight"][0] = 0
     ours = {name: values.grad for name, values in model.named_parameters()}

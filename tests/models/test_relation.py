@@ -62,16 +62,16 @@ def test_fused_states_match_the_equations(kind, slices):
 @pytest.mark.parametrize("scale", [1, 30, 300, 3e4])
 def test_gates_are_exact_for_inputs_of_any_size(slices, scale):
     """Also where exponentials overflow: u and v far from 0, their sum close to 0."""
-    own = scale * random_states(len(LENGTHS), TIME, SIZE, seed=2)
-    other = random_states(len(LENGTHS), TIME, SIZE, seed=3) - own
-    values = random_states(len(LENGTHS), TIME, SIZE, seed=4).masked_fill(relation.beyond(own, LENGTHS), 0)
-    within = ~relation.beyond(own, LENGTHS)
-    gates = torch.sigmoid(own.unsqueeze(2) + other.unsqueeze(1))
+    u = scale * random_states(len(LENGTHS), TIME, SIZE, seed=2)
+    v = random_states(len(LENGTHS), TIME, SIZE, seed=3) - u
+    values = random_states(len(LENGTHS), TIME, SIZE, seed=4).masked_fill(relation.beyond(u, LENGTHS), 0)
+    within = ~relation.beyond(u, LENGTHS)
+    gates = torch.sigmoid(u.unsqueeze(2) + v.unsqueeze(1))
     expected = (gates * values.unsqueeze(1)).sum(2)
-    sums = gated_sum(own, other, values, LENGTHS)
+    sums = gated_sum(u, v, values, LENGTHS)
     torch.testing.assert_close(sums * within, expected * within, rtol=0, atol=1e-10)
-    inputs = [part.clone().requires_grad_() for part in (own, other, values)]
-    gradient = random_states(*own.shape, seed=5).masked_fill(relation.beyond(own, LENGTHS), 0)
+    inputs = [part.clone().requires_grad_() for part in (u, v, values)]
+    gradient = random_states(*u.shape, seed=5).masked_fill(relation.beyond(u, LENGTHS), 0)
     gated_sum(*inputs, LENGTHS).backward(gradient)
     slopes = gates * (1 - gates)
     pairs = gradient.unsqueeze(2) * values.unsqueeze(1) * slopes

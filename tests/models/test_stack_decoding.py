@@ -57,8 +57,8 @@ def assert_finished(model, words, lengths):
     system: TransitionSystem = model.decoder.scorer.system
     trace = system.trace(actions)
     valid = system.valid(trace.position, trace.depth, lengths.unsqueeze(1))
-    there = actions >= 0
-    assert valid[there].gather(1, actions[there].unsqueeze(1)).all()
+    present = actions >= 0
+    assert valid[present].gather(1, actions[present].unsqueeze(1)).all()
     assert torch.equal(((actions == 0) | (actions == 1)).sum(1), lengths)
     opened = torch.where(actions == 0, 1, 0).cumsum(1)
     assert torch.equal(torch.where(actions >= 2, opened, 0).amax(1), opened[:, -1]), "words are left on the stack"

@@ -31,11 +31,11 @@ def enumerated_pairs(sentence):
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
 def test_pair_posterior_matches_enumeration(kind):
     chain = random_chain(*kind)
-    found = pair_posterior(chain, LENGTHS)
+    pairs = pair_posterior(chain, LENGTHS)
     for row, length, sentence in each_sentence(chain):
-        helpers.close(found[row, :length], enumerated_pairs(sentence), 1e-10)
-        assert not found[row, length:].any()
-    assert not found[LENGTHS == 0].any()
+        helpers.close(pairs[row, :length], enumerated_pairs(sentence), 1e-10)
+        assert not pairs[row, length:].any()
+    assert not pairs[LENGTHS == 0].any()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
@@ -44,13 +44,13 @@ def test_cross_entropy_matches_enumeration(kind):
     student, teacher = random_chain(name, tags, seed, barred), random_chain(name, tags, seed + 100, False)
     if barred:  # Paths that the student forbids have no share of the teacher.
         teacher = Chain(*(t.masked_fill(s == -torch.inf, -torch.inf) for t, s in zip(teacher, student, strict=True)))
-    found = cross_entropy(student, LENGTHS, pair_posterior(teacher, LENGTHS))
+    losses = cross_entropy(student, LENGTHS, pair_posterior(teacher, LENGTHS))
     for row, length, sentence in each_sentence(student):
         paths, shares = oracle.probabilities(*oracle.alone(teacher, row, length))
         total = oracle.log_sum_exp(oracle.all_paths(*sentence)[1])
         mean = sum(share * oracle.score_of(*sentence, path) for path, share in zip(paths, shares, strict=True))
-        helpers.close(found[row], total - mean, 1e-9)
-    assert not found[LENGTHS == 0].any()
+        helpers.close(losses[row], total - mean, 1e-9)
+    assert not losses[LENGTHS == 0].any()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)
@@ -89,7 +89,7 @@ def test_the_loss_of_a_model_has_both_parts(variant, fields, tokenizer):
     sentences = helpers.random_sentences(model.config, (4, 2, 1))
     batch = helpers.pad(sentences, labels=True)
     labels = batch.pop("labels")
-    pairs, own = pairs_of(teacher, batch), pairs_of(model, batch)
+    pairs, student_pairs = pairs_of(teacher, batch), pairs_of(model, batch)
     with torch.no_grad():
         of_labels = model(**batch, labels=labels).loss
         losses = {
@@ -105,7 +105,7 @@ def test_the_loss_of_a_model_has_both_parts(variant, fields, tokenizer):
     helpers.close(taught, losses[1.0], 1e-9)
     # Nothing is nearer to a model's own posterior than the model.
     model.zero_grad()
-    same = model(**batch, labels=none, teacher_pairs=own, teacher_weight=1.0).loss
+    same = model(**batch, labels=none, teacher_pairs=student_pairs, teacher_weight=1.0).loss
     same.backward()
     assert all(weight.grad is None or weight.grad.abs().max() < 1e-8 for weight in model.parameters())
 

@@ -180,9 +180,9 @@ def test_a_corpus_is_a_stream_of_texts_or_words_in_any_order():
     sentences = [[word for word in words if "'" not in word] for words in SENTENCES]
     texts = (" ".join(words) for words in sentences)
     mixed = (words[::-1] if number % 2 else " ".join(words) for number, words in enumerate(sentences[::-1]))
-    one, other = (WordCharTokenizer.from_corpus(corpus) for corpus in (texts, mixed))
-    assert one.get_vocab() == other.get_vocab()
-    assert one.characters == other.characters
+    from_texts, from_mixed = (WordCharTokenizer.from_corpus(corpus) for corpus in (texts, mixed))
+    assert from_texts.get_vocab() == from_mixed.get_vocab()
+    assert from_texts.characters == from_mixed.characters
 
 
 def test_character_types_match_unicode_for_every_code_point():
@@ -298,7 +298,7 @@ def test_changed_defaults_are_saved(tokenizer, tmp_path):
     assert output["char_ids"][0] == loaded("c d e f g")["char_ids"]
 
 
-def test_calls_of_older_programs_give_the_same(tokenizer):
+def test_older_method_names_give_the_same_result(tokenizer):
     assert dict(tokenizer.encode_plus("Ann saw")) == dict(tokenizer("Ann saw"))
     assert dict(tokenizer.batch_encode_plus(["Ann saw"])) == dict(tokenizer(["Ann saw"]))
 

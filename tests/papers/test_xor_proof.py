@@ -56,10 +56,10 @@ def test_patterns_are_learnable_as_the_paper_proves(pattern, decoder, learnt, me
         margins = [
             number
             * (
-                score(numbers, each.phrase, each.gold, decoder, meet)
-                - score(numbers, each.phrase, each.others, decoder, meet)
+                score(numbers, term.phrase, term.gold, decoder, meet)
+                - score(numbers, term.phrase, term.others, decoder, meet)
             )
-            for each, number in proof.multipliers
+            for term, number in proof.multipliers
         ]
         assert sum(margins) == 0
 
@@ -67,7 +67,7 @@ def test_patterns_are_learnable_as_the_paper_proves(pattern, decoder, learnt, me
 def test_inequalities_of_a_crf_are_those_of_all_other_sequences():
     system = inequalities(("O", "S", "O"), "crf")
     assert len(system) == 4 * (5**3 - 1)
-    assert {each.others for each in system if each.phrase == PHRASES[0]} == {
+    assert {inequality.others for inequality in system if inequality.phrase == PHRASES[0]} == {
         tags for tags in product("OSBIE", repeat=3) if tags != ("O", "S", "O")
     }
 
@@ -79,7 +79,7 @@ def test_wrong_proofs_do_not_hold():
     assert not holds(refuted._replace(multipliers=[]), infeasible)
     assert not holds(refuted._replace(multipliers=refuted.multipliers[1:]), infeasible)
     assert not holds(
-        refuted._replace(multipliers=[(each, -number) for each, number in refuted.multipliers]), infeasible
+        refuted._replace(multipliers=[(inequality, -number) for inequality, number in refuted.multipliers]), infeasible
     )
     assert not holds(refuted, feasible)
     assert not holds(solved._replace(solution={name: Fraction(0) for name in solved.solution}), feasible)
@@ -93,18 +93,18 @@ def test_unknown_patterns_are_refused():
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("number", [0, 1, 2, 3])  # fast ones, of either expectation
-def test_models_tell_the_phrases_apart_as_expected(number, pattern):
-    found = outcome(CONTENDERS[number], pattern)
-    assert found.as_expected
-    assert found.expected == ("at most 3 of 4" if pattern in CONTENDERS[number].fails else "4 of 4")
-    assert len(found.probabilities) == 4 and all(0 <= each <= 1 for each in found.probabilities)
-    if found.right == 4:
-        assert min(found.probabilities[:2]) > 0.5 > max(found.probabilities[2:])
+def test_a_model_learns_the_phrases_as_expected(number, pattern):
+    result = outcome(CONTENDERS[number], pattern)
+    assert result.as_expected
+    assert result.expected == ("at most 3 of 4" if pattern in CONTENDERS[number].fails else "4 of 4")
+    assert len(result.probabilities) == 4 and all(0 <= probability <= 1 for probability in result.probabilities)
+    if result.right == 4:
+        assert min(result.probabilities[:2]) > 0.5 > max(result.probabilities[2:])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: contender.name)
-def test_all_models_tell_the_phrases_apart_as_expected(contender, pattern, seed):
+def test_all_models_learn_the_phrases_as_expected(contender, pattern, seed):
     assert outcome(contender, pattern, seed).as_expected

@@ -37,14 +37,14 @@ def test_a_late_best_epoch_asks_for_more_epochs_in_a_new_folder(tmp_path):
     assert training.output_dir == "/somewhere/out-2"
     (tmp_path / "out-2").mkdir()
     words = ["corpus", "--output_dir", str(tmp_path / "out"), "--overwrite", "--resume_from_checkpoint", "true"]
-    said = advice(facts(LATE, scored(19.0)), words, str(tmp_path / "out"))
-    assert said.endswith(f"train corpus --output_dir {tmp_path / 'out-3'} --num_train_epochs 40")
+    text = advice(facts(LATE, scored(19.0)), words, str(tmp_path / "out"))
+    assert text.endswith(f"train corpus --output_dir {tmp_path / 'out-3'} --num_train_epochs 40")
 
 
 def test_a_limit_of_steps_is_doubled():
     for words in (["corpus", "--max_steps", "30"], ["recipe.yaml"], ["corpus", "--max_steps=30"]):
-        said = said_of(facts(LATE, scored(19.0), max_steps=30), words)
-        assert said.endswith(f"hf-xorner train {words[0]} --output_dir /somewhere/out-2 --max_steps 60")
+        text = said_of(facts(LATE, scored(19.0), max_steps=30), words)
+        assert text.endswith(f"hf-xorner train {words[0]} --output_dir /somewhere/out-2 --max_steps 60")
 
 
 def test_scores_of_all_or_nothing():
@@ -56,9 +56,9 @@ def test_scores_of_all_or_nothing():
 def test_unseen_entities_ask_for_vectors_and_rare_types_are_named():
     for unseen, inputs, expected in ((30, None, True), (80, None, False), (30, {"a": {}}, False)):
         parts = {"seen": {"seen": scored(90.0, 25), "unseen": scored(unseen, 75)}}
-        said = said_of(facts(EARLY, scored(60.0, **parts), inputs=inputs))
-        assert ("--vectors auto" in said) == bool(said) == expected
+        text = said_of(facts(EARLY, scored(60.0, **parts), inputs=inputs))
+        assert ("--vectors auto" in text) == bool(text) == expected
     for examples, f1, expected in ((7, 20.0, True), (500, 20.0, False), (7, 60.0, False)):
         validation = scored(60.0, per_type={"PER": scored(70.0), "GOD": scored(f1, 5)})
-        said = said_of(facts(EARLY, validation, examples))
-        assert ("GOD has 7 examples" in said) == bool(said) == expected
+        text = said_of(facts(EARLY, validation, examples))
+        assert ("GOD has 7 examples" in text) == bool(text) == expected

@@ -46,7 +46,7 @@ def test_words_and_names_give_the_same_arguments(tmp_path):
     }
 
 
-def test_options_override_the_recipe_and_null_takes_them_back(tmp_path):
+def test_options_override_the_recipe_and_null_removes_them(tmp_path):
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
         "model_type: bilstm-cnn\nlearning_rate: 1e-3\nmax_steps: 7\ndecoder: crf\nchar_widths: [1, 2]\n"

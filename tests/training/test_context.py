@@ -119,12 +119,12 @@ def test_cached_states_match_uncached_states(ready, kind):
             for training in (False, True):
                 model.train(training)
                 torch.manual_seed(3)
-                found = model(**cached)
+                output = model(**cached)
                 torch.manual_seed(3)
                 expected = model(**uncached)
-                torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=tolerance)
+                torch.testing.assert_close(output.loss, expected.loss, rtol=0, atol=tolerance)
                 if not training:
-                    torch.testing.assert_close(found.logits, expected.logits, rtol=0, atol=tolerance, msg=name)
+                    torch.testing.assert_close(output.logits, expected.logits, rtol=0, atol=tolerance, msg=name)
 
 
 def test_each_sentence_is_encoded_once(ready, read):
@@ -180,12 +180,12 @@ def test_frozen_weights_are_bit_identical_after_training_and_loading(ready, comp
 def rates(trainer):
     """The learning rate of every trained weight, by name."""
     names = {id(weight): name for name, weight in trainer.model.named_parameters()}
-    found = {}
+    by_rate = {}
     for group in trainer.optimizer.param_groups:
         for weight in group["params"]:
-            assert names[id(weight)] not in found
-            found[names[id(weight)]] = (group["lr"], group["weight_decay"])
-    return found
+            assert names[id(weight)] not in by_rate
+            by_rate[names[id(weight)]] = (group["lr"], group["weight_decay"])
+    return by_rate
 
 
 def test_a_fine_tuned_encoder_has_its_own_learning_rate(ready, read, tmp_path):
@@ -224,12 +224,12 @@ def test_cached_states_are_padded_like_their_words(side):
         states = model.features.context.states(ids)[0].numpy().tobytes()
         examples.append({"tokens": words, "ner_tags": [0] * len(words), CONTEXT_STATES: states})
     batch = collate(examples)
-    found = model(**batch)
+    output = model(**batch)
     del batch[CONTEXT_STATES]
     expected = model(**batch)
     words = batch["attention_mask"].bool()
-    torch.testing.assert_close(found.logits[words], expected.logits[words], rtol=0, atol=1e-6)
-    torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=1e-6)
+    torch.testing.assert_close(output.logits[words], expected.logits[words], rtol=0, atol=1e-6)
+    torch.testing.assert_close(output.loss, expected.loss, rtol=0, atol=1e-6)
 
 
 def test_contradicting_options_are_refused(ready, composed, tmp_path):

@@ -111,9 +111,9 @@ def test_shared_types_keep_their_action_scores(kind, tokenizer, tmp_path):
     names = ["SHIFT", "OUT", *(f"REDUCE({name})" for name in SHARED_TYPES)]
     done = ["SHIFT", "SHIFT", "REDUCE(LOC)", "OUT", "SHIFT", "REDUCE(PER)", "OUT", "OUT"]
     log_probs = []
-    for model, own in ((old, tokenizer), (new, extended_tokenizer)):
+    for model, model_tokenizer in ((old, tokenizer), (new, extended_tokenizer)):
         actions = model.decoder.scorer.system.actions
-        _, words = scored(model, own, [SENTENCES[0][:6]])
+        _, words = scored(model, model_tokenizer, [SENTENCES[0][:6]])
         indices = torch.tensor([[actions.index(name) for name in done]])
         scores, *_ = model.decoder.scorer(words, torch.tensor([6]), indices)
         # Compared among shared actions, as new ones take a share of the probability.
@@ -146,8 +146,8 @@ def test_features_do_not_change(kind, tokenizer, tmp_path):
     if not old.config.skip_unknown_chars:
         # What is new is read as before, too, but for how sums over more characters are rounded.
         every = [*NEW_SENTENCES, ["Ω", "never", "seen"]]
-        found, expected = features(new, extended_tokenizer, every), features(old, tokenizer, every)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+        actual, expected = features(new, extended_tokenizer, every), features(old, tokenizer, every)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
     assert new.config.vocab_size > old.config.vocab_size
     assert new.config.char_vocab_size > old.config.char_vocab_size
     ids = encoded(extended_tokenizer, NEW_SENTENCES)["input_ids"]

@@ -71,8 +71,8 @@ def test_the_model_has_vectors_distilled_for_the_training_words(site, corpus, tm
     expected = compose(words, encoder_of(tiny.bert(), tiny.bert_tokenizer()), 8)
     assert run.trainer.model.config.composed_dim == 8
     assert run.trainer.model.config.word_dim == 0
-    found = {name: value.float().numpy() for name, value in composed(run).state_dict().items()}
-    vectors = next(value for value in found.values() if value.shape[0] > len(tiny.BERT_PIECES) - 1)
+    tensors = {name: value.float().numpy() for name, value in composed(run).state_dict().items()}
+    vectors = next(value for value in tensors.values() if value.shape[0] > len(tiny.BERT_PIECES) - 1)
     np.testing.assert_array_equal(vectors[-len(tiny.BERT_PIECES) :], expected.vectors.astype(np.float16))
 
 
@@ -102,7 +102,7 @@ def test_vectors_are_cached_by_encoder_and_words(site, corpus, tmp_path, encoded
     assert len(encoded) == 3
 
 
-def test_a_file_with_that_name_is_not_read(site, corpus, tmp_path, monkeypatch):
+def test_a_file_named_auto_is_not_read(site, corpus, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("auto").write_text("oslo 1 2 3\n", encoding="utf-8")
     for name, dim in (("auto", 0), ("./auto", 3)):

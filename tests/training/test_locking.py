@@ -65,8 +65,8 @@ def test_the_script_respects_locks_and_takes_over_those_of_killed_processes(scri
 def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, towns, tmp_path):
     out = tmp_path / "out"
     words = ["train.py", "--dataset", towns, "--output_dir", out, *SMALL, "--seeds", "1", "2"]
-    for held in (".", "seed-2"):
-        with lock_holder(out / held / LOCK) as other:
+    for locked_folder in (".", "seed-2"):
+        with lock_holder(out / locked_folder / LOCK) as other:
             assert f"is being written by process {other.pid} on " in fault(script(*words))
     (out / "seed-2" / "checkpoint-3").mkdir(parents=True)
     (out / "seed-2" / "checkpoint-3" / "trainer_state.json").write_text("{}")

@@ -31,12 +31,12 @@ def ready(place, out="model", **options):
     return runs.ready(place / "towns", place / out, **options)
 
 
-def test_further_training_sentences_stand_behind_the_corpus_own(place):
+def test_further_training_sentences_are_appended(place):
     run = ready(place)
-    own = words_and_tags(load_corpus(place / "towns")["train"])
+    towns = words_and_tags(load_corpus(place / "towns")["train"])
     tokens, tags = words_and_tags(run.corpus["train"])
-    assert tokens == [*own[0], ["Zeta", "saw", "Ann", "Lee"], ["Omegaville", "sank"]]
-    assert tags == [*own[1], ["B-LOC", "O", "?", "?"], ["B-LOC", "O"]]
+    assert tokens == [*towns[0], ["Zeta", "saw", "Ann", "Lee"], ["Omegaville", "sank"]]
+    assert tags == [*towns[1], ["B-LOC", "O", "?", "?"], ["B-LOC", "O"]]
     assert len(run.trainer.train_dataset) == 44
     assert "Omegaville" in run.trainer.processing_class.get_vocab()
     batch = run.trainer.data_collator([run.trainer.train_dataset[42]])
@@ -56,9 +56,9 @@ def test_labels_are_renumbered_and_other_splits_left_out(tmp_path):
     (tmp_path / "b" / "train.conll").write_text("u B-PER\nv I-PER\nw B-AAA\nx ?\n")
     (tmp_path / "b" / "test.conll").write_text("v B-PER\n")
     corpus = load_corpus(tmp_path / "a.conll")
-    found, (more,) = with_more_data(corpus, [str(tmp_path / "b")], None, {"types": "AAA=?"})
-    assert list(found) == ["train"]
-    assert words_and_tags(found["train"])[1] == [["B-LOC", "B-PER", "O"], ["B-PER", "I-PER", "?", "?"]]
+    combined, (more,) = with_more_data(corpus, [str(tmp_path / "b")], None, {"types": "AAA=?"})
+    assert list(combined) == ["train"]
+    assert words_and_tags(combined["train"])[1] == [["B-LOC", "B-PER", "O"], ["B-PER", "I-PER", "?", "?"]]
     assert words_and_tags(more)[1] == [["B-PER", "I-PER", "?", "?"]]
     assert with_more_data(corpus, [], None, {}) == (corpus, [])
 
@@ -97,9 +97,9 @@ def test_copies_differ_in_case_alone():
     words = ["McDonald", "ÉTÉ", "straße", "a1B"]
     forms = ["mcdonald été straße a1b", "MCDONALD ÉTÉ STRASSE A1B", "Mcdonald Été Straße A1b"]
     train = Dataset.from_dict({"tokens": [words] * 400, "ner_tags": [[row] * 4 for row in range(400)]})
-    found = with_recased(train, 0.5, 3)
-    assert found[:400] == train[:]
-    copies = found[400:]
+    recased = with_recased(train, 0.5, 3)
+    assert recased[:400] == train[:]
+    copies = recased[400:]
     assert 150 < len(copies["tokens"]) < 250
     rows = [tags[0] for tags in copies["ner_tags"]]
     assert rows == sorted(set(rows))
@@ -107,7 +107,7 @@ def test_copies_differ_in_case_alone():
     assert {" ".join(row) for row in copies["tokens"]} == set(forms)
 
 
-def test_copies_have_what_teachers_found_in_the_sentence(place):
+def test_copies_have_the_teachers_posterior_of_the_sentence(place):
     ready(place, "teacher").train()
     (place / "text.txt").write_text("Omegaville burns\n")
     run = ready(place, "student", teacher=place / "teacher", teacher_text=place / "text.txt", recased=1)
@@ -144,9 +144,9 @@ def test_scores_in_training_are_those_of_the_evaluation(partial, model_type, sid
     assert "?" in {tag for row in words_and_tags(run.corpus["validation"])[1] for tag in row}
     logged = [entry for entry in run.trainer.state.log_history if "eval_f1" in entry]
     assert max(entry["eval_f1"] for entry in logged) == pytest.approx(scores["f1"])
-    found = evaluate(partial / "model", partial / "towns", split="validation", resamples=0)
+    evaluated = evaluate(partial / "model", partial / "towns", split="validation", resamples=0)
     for name in ("precision", "recall", "f1", "accuracy", "support"):
-        assert found[name] == pytest.approx(scores[name]), name
+        assert evaluated[name] == pytest.approx(scores[name]), name
     facts = read_facts(partial / "model")["scores"]["validation"]
-    assert facts["surface"] == pytest.approx(found["surface"], abs=1e-3)
-    assert facts["seen"]["seen"] == pytest.approx(found["seen"]["seen"], abs=1e-3)
+    assert facts["surface"] == pytest.approx(evaluated["surface"], abs=1e-3)
+    assert facts["seen"]["seen"] == pytest.approx(evaluated["seen"]["seen"], abs=1e-3)

@@ -55,8 +55,8 @@ def weights_after_steps(optimizer_class, weights, gradients, dtype=torch.float64
     return [parameter.detach().numpy() for parameter in parameters]
 
 
-def same(found, expected, tolerance=1e-12):
-    for left, right in zip(found, expected, strict=True):
+def same(actual, expected, tolerance=1e-12):
+    for left, right in zip(actual, expected, strict=True):
         np.testing.assert_allclose(left, right, rtol=0, atol=tolerance)
 
 
@@ -150,7 +150,7 @@ def test_optimizers_and_schedules_of_the_user_are_kept(trainer_of, tokenizer):
     trainer, watch = trainer_of(epoch_decay=1.0, optimizer="nadam")
     optimizer = torch.optim.SGD(trainer.model.parameters(), lr=0.3)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
-    given = TaggerTrainer(
+    with_own = TaggerTrainer(
         trainer.model,
         trainer.args,
         train_dataset=labelled(10),
@@ -158,7 +158,7 @@ def test_optimizers_and_schedules_of_the_user_are_kept(trainer_of, tokenizer):
         optimizers=(optimizer, schedule),
         callbacks=[watch],
     )
-    given.train()
+    with_own.train()
     assert [rate for rate, *_ in watch.rates] == pytest.approx([0.3 / (1 + step) for step in range(15)])
 
 

@@ -46,8 +46,8 @@ def test_each_epoch_prints_one_line(trainer_of, capsys):
     for number, (line, entry, loss) in enumerate(zip(lines, scores, losses, strict=True)):
         assert line["data"] == "dev"
         assert float(line["loss"]) == pytest.approx(loss, abs=5e-5)
-        found = [float(line[name]) for name in ("p", "r", "f1")]
-        assert found == pytest.approx([entry[f"eval_{name}"] for name in ("precision", "recall", "f1")], abs=5e-3)
+        printed = [float(line[name]) for name in ("p", "r", "f1")]
+        assert printed == pytest.approx([entry[f"eval_{name}"] for name in ("precision", "recall", "f1")], abs=5e-3)
         best = max(scores[: number + 1], key=lambda entry: entry["eval_f1"])
         assert float(line["best"]) == pytest.approx(best["eval_f1"], abs=5e-3)
         assert float(line["best_epoch"]) == best["epoch"]
@@ -84,10 +84,13 @@ def test_callbacks_of_the_user_are_kept(trainer_of):
     class Own(ProgressCallback):
         pass
 
-    for own in (Own, Own(), PrinterCallback):
-        callbacks = trainer_of(callbacks=[own]).callback_handler.callbacks
+    for reporter in (Own, Own(), PrinterCallback):
+        callbacks = trainer_of(callbacks=[reporter]).callback_handler.callbacks
         assert not any(isinstance(callback, EpochProgress) for callback in callbacks)
-        assert any(isinstance(callback, own) if isinstance(own, type) else callback is own for callback in callbacks)
+        assert any(
+            isinstance(callback, reporter) if isinstance(reporter, type) else callback is reporter
+            for callback in callbacks
+        )
     kinds = [type(callback) for callback in trainer_of(callbacks=[TrainerCallback]).callback_handler.callbacks]
     assert kinds.count(EpochProgress) == 1 and TrainerCallback in kinds
     assert ProgressCallback not in kinds and PrinterCallback not in kinds

@@ -59,10 +59,10 @@ def test_features_are_those_of_vectors_rounded_by_hand(features, bits, batch):
     model = model_with(features)
     small = quantized(model, bits)
     inputs = {name: batch[name] for name in ("input_ids", "char_ids", "piece_ids")}
-    expected, found = model.features(**inputs), small.features(**inputs)
+    expected, actual = model.features(**inputs), small.features(**inputs)
     vector, composed = model.config.word_dim + model.config.static_dim, model.config.composed_dim
     ids = batch["input_ids"].flatten().tolist()
-    for word, before, after in zip(ids, expected.flatten(0, 1).tolist(), found.flatten(0, 1).tolist(), strict=True):
+    for word, before, after in zip(ids, expected.flatten(0, 1).tolist(), actual.flatten(0, 1).tolist(), strict=True):
         end = len(before) - composed
         # With casing, the vector of unknown words is a weight, and not one of the word vectors.
         kept = word == UNKNOWN_ID and model.config.unknown_word == "vector_and_casing"
@@ -70,7 +70,7 @@ def test_features_are_those_of_vectors_rounded_by_hand(features, bits, batch):
         assert after[vector:end] == before[vector:end]
     if composed:
         pieces = torch.arange(PIECES.size + 1)
-        table, before = (each.features.composed.read(pieces, torch.float32) for each in (small, model))
+        table, before = (tagger.features.composed.read(pieces, torch.float32) for tagger in (small, model))
         helpers.close(table, torch.tensor([rounded(row, largest) for row in before.tolist()]), 1e-6)
 
 

@@ -98,7 +98,7 @@ def test_the_newest_complete_checkpoint_is_used(towns, tmp_path):
     assert steps == [14] and run.trainer.state.global_step == 33
 
 
-def test_an_unfinished_run_is_neither_replaced_nor_forgotten(towns, tmp_path):
+def test_an_unfinished_run_is_not_replaced(towns, tmp_path):
     out = tmp_path / "out"
     kill(towns, out, 14)
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}

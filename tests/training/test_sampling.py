@@ -90,9 +90,9 @@ def test_the_trainer_groups_by_number_of_words(tmp_path, words_tokenizer):
 def test_random_order_matches_the_stock_trainer(tmp_path, words_tokenizer, monkeypatch):
     options = {"train_sampling_strategy": "random", "num_train_epochs": 3, "data_seed": 7}
     data = data_of(DRAWN[:40].tolist())
-    own = trainer_of(tmp_path / "own", words_tokenizer, data, **options)
-    assert isinstance(own._get_train_sampler(), EpochSampler)
-    batches = seen_in_training(own)
+    trainer = trainer_of(tmp_path / "own", words_tokenizer, data, **options)
+    assert isinstance(trainer._get_train_sampler(), EpochSampler)
+    batches = seen_in_training(trainer)
     assert len({str(batches[start : start + 10]) for start in (0, 10, 20)}) == 3
     monkeypatch.setattr(TaggerTrainer, "_get_train_sampler", Trainer._get_train_sampler)
     stock = trainer_of(tmp_path / "stock", words_tokenizer, data, **options)

@@ -61,10 +61,10 @@ def test_training_data_have_the_mean_posterior_of_the_teachers(place, tmp_path):
 
 def test_tags_are_put_in_the_order_of_the_student(place):
     teacher = Teacher(str(place / "teacher-1"), CPU)
-    own = teacher.model.tags.inner_tags
-    order = torch.tensor(list(reversed(range(len(own)))))
+    teacher_tags = teacher.model.tags.inner_tags
+    order = torch.tensor(list(reversed(range(len(teacher_tags)))))
     words = [["Zeus", "lives", "in", "Annaville"]]
-    pairs, reversed_pairs = teacher.pairs(words, own), teacher.pairs(words, own[::-1])
+    pairs, reversed_pairs = teacher.pairs(words, teacher_tags), teacher.pairs(words, teacher_tags[::-1])
     helpers.close(reversed_pairs[:, 1:], pairs[:, 1:, order][..., order], 1e-7)
     helpers.close(reversed_pairs[:, 0, 0], pairs[:, 0, 0][:, order], 1e-7)
     helpers.close(pairs.sum((2, 3)), torch.ones(1, 4), 1e-5)

@@ -15,14 +15,14 @@ from hf_xorner.training.batches import WordRows
 ODD = ["[PAD]", "[UNK]", "", "İ", "ß" * 40, "\ue000x", "１２", "zeus", "ZEUS", "𝔸𝔸", " ", "a b"]
 
 
-def same(found, expected):
+def same(actual, expected):
     """Compare batches; characters end with the longest word."""
-    assert found.keys() == expected.keys()
+    assert actual.keys() == expected.keys()
     used = expected["char_ids"].flatten(0, 1).any(0).sum()
     expected["char_ids"] = expected["char_ids"][..., : max(used, 1)]
     for name, values in expected.items():
-        assert found[name].dtype == values.dtype
-        assert torch.equal(found[name], values), name
+        assert actual[name].dtype == values.dtype
+        assert torch.equal(actual[name], values), name
 
 
 def by_tokenizer(tokenizer, sentences):

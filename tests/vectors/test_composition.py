@@ -39,10 +39,10 @@ def random_pieces(draw, words, vocabulary, width=5):
 
 
 def composed(vectors, mix, bias, row):
-    own = [vectors[index - 1].astype(np.float64) for index in row if index]
-    if len(own) == 1:
-        return own[0]
-    return mix @ np.concatenate([own[0], sum(own) / len(own), own[-1]]) + bias
+    piece_vectors = [vectors[index - 1].astype(np.float64) for index in row if index]
+    if len(piece_vectors) == 1:
+        return piece_vectors[0]
+    return mix @ np.concatenate([piece_vectors[0], sum(piece_vectors) / len(piece_vectors), piece_vectors[-1]]) + bias
 
 
 def plain_mean():
@@ -91,14 +91,14 @@ def test_compositions_round_trip(tmp_path, dtype):
     assert [path.name for path in written] == list(FILES)
     assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == sorted(FILES)
     for source in (tmp_path / "a" / "b", str(tmp_path / "a" / "b"), written[0]):
-        found = read_composition(source)
-        assert found.dim == DIM
+        read_back = read_composition(source)
+        assert read_back.dim == DIM
         for name in ("vectors", "mix", "bias"):
-            part = getattr(found, name)
+            part = getattr(read_back, name)
             assert part.dtype == getattr(composition, name).dtype
             assert np.array_equal(part, getattr(composition, name))
-        assert found.pieces.to_str() == PIECES.to_str()
-        assert np.array_equal(found.pieces.of(tiny.ODD_WORDS, 9), PIECES.of(tiny.ODD_WORDS, 9))
+        assert read_back.pieces.to_str() == PIECES.to_str()
+        assert np.array_equal(read_back.pieces.of(tiny.ODD_WORDS, 9), PIECES.of(tiny.ODD_WORDS, 9))
 
 
 def test_files_are_overwritten_only_on_request(tmp_path):

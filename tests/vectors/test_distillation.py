@@ -21,19 +21,19 @@ def test_reduced_vectors_keep_the_most_variance_and_are_scaled():
     rng = np.random.default_rng(0)
     vectors = (rng.normal(size=(500, 6)) * [9, 5, 3, 1, 0.1, 0.01]).astype(np.float32) @ rng.normal(size=(6, 6))
     reduction = Reduction.of(vectors.astype(np.float32), 3)
-    found = reduction(vectors.astype(np.float32))
-    assert found.dtype == np.float32
-    assert found.mean(0) == pytest.approx(0, abs=1e-5)
-    assert found.var(0).mean() == pytest.approx(1, rel=1e-5)
+    reduced = reduction(vectors.astype(np.float32))
+    assert reduced.dtype == np.float32
+    assert reduced.mean(0) == pytest.approx(0, abs=1e-5)
+    assert reduced.var(0).mean() == pytest.approx(1, rel=1e-5)
     # The singular value decomposition of the centred vectors, up to signs and to one scale for all.
     _, singular, directions = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
     expected = (vectors - vectors.mean(0)) @ directions[:3].T
     expected /= np.sqrt((singular[:3] ** 2 / len(vectors)).mean())
-    assert np.abs(found) == pytest.approx(np.abs(expected), abs=1e-4)
-    assert np.array_equal(found, Reduction.of(vectors.astype(np.float32), 3)(vectors.astype(np.float32)))
+    assert np.abs(reduced) == pytest.approx(np.abs(expected), abs=1e-4)
+    assert np.array_equal(reduced, Reduction.of(vectors.astype(np.float32), 3)(vectors.astype(np.float32)))
     # Other vectors are reduced alike: the mean subtracted is that of the words.
     others = rng.normal(size=(5, 6))
-    flips = np.sign((found * expected).sum(0))
+    flips = np.sign((reduced * expected).sum(0))
     wanted = (others - vectors.mean(0)) @ directions[:3].T / np.sqrt((singular[:3] ** 2 / len(vectors)).mean()) * flips
     assert reduction(others.astype(np.float32)) == pytest.approx(wanted, abs=1e-4)
 
@@ -75,10 +75,10 @@ def reference_piece_vector(piece, name, layers):
 @pytest.mark.parametrize(("chosen", "layers"), [(None, [2, 3]), ([0, 3], [0, 3])])
 def test_pieces_are_encoded_between_special_tokens(name, chosen, layers):
     size = len(OWN[name])
-    found = encode_pieces(ENCODERS[name], chosen)
-    assert found.shape == (size, 8) and found.dtype == np.float32
+    vectors = encode_pieces(ENCODERS[name], chosen)
+    assert vectors.shape == (size, 8) and vectors.dtype == np.float32
     expected = np.stack([reference_piece_vector(piece, name, layers) for piece in range(size)])
-    assert found == pytest.approx(expected, abs=1e-5)
+    assert vectors == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_tokenizer_with_more_pieces_than_its_encoder_is_refused():
@@ -91,27 +91,27 @@ def test_a_tokenizer_with_more_pieces_than_its_encoder_is_refused():
 @torch.no_grad()
 def reference_word_vector(word, name, layers):
     before, after = FRAMES[name]
-    own = OWN[name](word, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    if not own:
+    ids = OWN[name](word, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    if not ids:
         return np.zeros(8)
-    states = ENCODERS[name].model(torch.tensor([[*before, *own, *after]]), output_hidden_states=True).hidden_states
-    per_layer = [states[layer][0, len(before) : len(before) + len(own)].mean(0) for layer in layers]
+    states = ENCODERS[name].model(torch.tensor([[*before, *ids, *after]]), output_hidden_states=True).hidden_states
+    per_layer = [states[layer][0, len(before) : len(before) + len(ids)].mean(0) for layer in layers]
     return (sum(per_layer) / len(layers)).numpy()
 
 
 @encoders
 def test_words_are_composed_of_the_encoded_vectors_of_their_pieces(name):
     encoder, size = ENCODERS[name], len(OWN[name])
-    found = compose(WORDS, encoder, 5, [1, 3])
-    assert found.pieces is encoder.pieces
-    assert (found.vectors.shape, found.mix.shape, found.bias.shape) == ((size, 5), (5, 15), (5,))
+    composition = compose(WORDS, encoder, 5, [1, 3])
+    assert composition.pieces is encoder.pieces
+    assert (composition.vectors.shape, composition.mix.shape, composition.bias.shape) == ((size, 5), (5, 15), (5,))
     words = np.stack([reference_word_vector(word, name, [1, 3]) for word in WORDS])
     reduction = Reduction.of(words, 5)
     vectors = reduction(np.stack([reference_piece_vector(piece, name, [1, 3]) for piece in range(size)]))
-    assert found.vectors == pytest.approx(vectors, abs=1e-3)
+    assert composition.vectors == pytest.approx(vectors, abs=1e-3)
     mix, bias = fit_composition(vectors, reduction(words), encoder.pieces.of(WORDS, LONGEST_WORD))
-    assert found.mix == pytest.approx(mix, abs=1e-3)
-    assert found.bias == pytest.approx(bias, abs=1e-3)
+    assert composition.mix == pytest.approx(mix, abs=1e-3)
+    assert composition.bias == pytest.approx(bias, abs=1e-3)
 
 
 @encoders
@@ -127,9 +127,9 @@ def test_words_are_encoded_as_within_a_sentence_and_are_the_mean_of_their_pieces
 def test_words_longer_than_the_encoder_window_are_truncated(name):
     encoder = ENCODERS[name]
     room = encoder.window - sum(map(len, FRAMES[name]))
-    own = OWN[name]("a-" * 60, add_special_tokens=False)["input_ids"]
-    assert len(own) > room
+    ids = OWN[name]("a-" * 60, add_special_tokens=False)["input_ids"]
+    assert len(ids) > room
     before, after = FRAMES[name]
-    states = encoder.model(torch.tensor([[*before, *own[:room], *after]]), output_hidden_states=True).hidden_states[3]
+    states = encoder.model(torch.tensor([[*before, *ids[:room], *after]]), output_hidden_states=True).hidden_states[3]
     expected = states[0, len(before) : len(before) + room].mean(0).detach().numpy()
     assert encode_words(["rain", "a-" * 60], encoder, [3])[1] == pytest.approx(expected, abs=1e-5)

@@ -61,10 +61,10 @@ def zipped(path, members):
     return path
 
 
-def assert_is(found, words=WORDS, matrix=MATRIX):
-    assert found.words == words
-    assert found.matrix.dtype == np.float32
-    assert np.array_equal(found.matrix, matrix)
+def assert_is(vectors, words=WORDS, matrix=MATRIX):
+    assert vectors.words == words
+    assert vectors.matrix.dtype == np.float32
+    assert np.array_equal(vectors.matrix, matrix)
 
 
 # --- Text -------------------------------------------------------------------------------------------------------------
@@ -108,8 +108,11 @@ def test_unusual_lines_are_read(write):
         ("a +1. 25e-1", "a"),
     ):
         for header in ("", "3 2\n", "\ufeff", "\n"):
-            found = read_vectors(write(f"{header}first -1 1\n{line}\nlast 0.5 0.25\n"))
-            assert (found.words, found.matrix.tolist()) == (["first", word, "last"], [[-1, 1], [1, 2.5], [0.5, 0.25]])
+            vectors = read_vectors(write(f"{header}first -1 1\n{line}\nlast 0.5 0.25\n"))
+            assert (vectors.words, vectors.matrix.tolist()) == (
+                ["first", word, "last"],
+                [[-1, 1], [1, 2.5], [0.5, 0.25]],
+            )
 
 
 # More blanks, numbers and marks than in ordinary text.
@@ -129,16 +132,16 @@ def test_any_vectors_are_read_from_text(tmp_path, vectors):
     words = ["".join("_" if character in " \t\r\n\0\x0b\x0c" else character for character in w) for w in vectors.words]
     lines = [f"{word} {' '.join(map(repr, row))}" for word, row in zip(words, vectors.matrix.tolist(), strict=True)]
     (tmp_path / "x").write_bytes("\n".join([f"{len(words)} {vectors.dim}", *lines]).encode())
-    found = read_vectors(tmp_path / "x")
+    read_back = read_vectors(tmp_path / "x")
     first = [row for row, word in enumerate(words) if word not in words[:row]]
-    assert found.words == [words[row] for row in first]
-    assert np.array_equal(found.matrix, vectors.matrix[first])
+    assert read_back.words == [words[row] for row in first]
+    assert np.array_equal(read_back.matrix, vectors.matrix[first])
 
 
 def test_the_first_of_duplicates_is_used_and_words_that_are_not_utf8_are_skipped(write, caplog):
     path = write(b"5 1\na 1\n\xe4\xbd 2\na 3\n\xc3\xa4 4\n\xe4\xbd 5\n")
-    found = read_vectors(path)
-    assert (found.words, found.matrix.tolist(), found.duplicates) == (["a", "ä"], [[1], [4]], 1)
+    vectors = read_vectors(path)
+    assert (vectors.words, vectors.matrix.tolist(), vectors.duplicates) == (["a", "ä"], [[1], [4]], 1)
     assert caplog.messages == [f"{path}: left out 2 of 5 words, which are not UTF-8"]
 
 
@@ -156,7 +159,7 @@ def test_only_wanted_words_are_kept_from_both_kinds_of_files(write, tmp_path):
             assert_is(read_vectors(source, wanted, most_frequent), [WORDS[index] for index in kept], MATRIX[kept])
 
 
-def test_reading_stops_early_and_parses_only_what_is_kept(write, monkeypatch):
+def test_reading_stops_early_and_only_parses_kept_vectors(write, monkeypatch):
     monkeypatch.setattr(formats, "_BATCH", 64)
     path = write(GLOVE * 10 + b"short 1\n")
     assert len(read_vectors(path, most_frequent=3)) == 3
@@ -279,10 +282,10 @@ def test_written_vectors_are_read_back_bit_identical(tmp_path, dtype):
     assert [path.name for path in written] == list(VECTOR_FILES)
     assert load_file(written[0])["vectors"].dtype == dtype
     for source in (tmp_path / "deep" / "v", written[0]):
-        found = read_vectors(source)
-        assert found.words == words
+        vectors = read_vectors(source)
+        assert vectors.words == words
         # Compared as bits, so that the sign of a zero counts.
-        assert np.array_equal(found.matrix.view(np.uint32), matrix.astype(np.float32).view(np.uint32))
+        assert np.array_equal(vectors.matrix.view(np.uint32), matrix.astype(np.float32).view(np.uint32))
 
 
 def test_files_are_overwritten_only_on_request(tmp_path):

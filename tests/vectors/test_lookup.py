@@ -40,8 +40,8 @@ def first_known(word, fallback, words):
 )
 def test_words_get_the_vector_of_their_first_known_form(words, vectors, fallback):
     tokenizer = WordCharTokenizer.from_corpus([words], vector_words=vectors, fallback=fallback)
-    found = look_up(tokenizer, vectors)
-    row_of = dict(zip(found.ids.tolist(), found.rows.tolist(), strict=True))
+    matches = look_up(tokenizer, vectors)
+    row_of = dict(zip(matches.ids.tolist(), matches.rows.tolist(), strict=True))
     for word in words:
         form = first_known(word, fallback, set(vectors))
         row = row_of.get(tokenizer.convert_tokens_to_ids(word))
