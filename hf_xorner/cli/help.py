@@ -158,7 +158,7 @@ def _described(parser: Any) -> dict[str, Any]:
                 entry["aliases"] |= {alias: alias for alias in aliases}
                 continue
             names.add(action.dest)
-            entry["aliases"] |= dict.fromkeys(aliases, action.dest)
+            entry["aliases"] |= dict.fromkeys(sorted(aliases), action.dest)
             group = entry["groups"].setdefault(getattr(action, "group", None) or "options", {})
             group[f"--{action.dest}"] = _text(action)
     return entry

@@ -42,8 +42,9 @@ TOKENS, TAGS, POS_TAGS, DOC_ID = "tokens", "ner_tags", "pos_tags", "doc_id"
 MOST_POS = 128
 #: Tags without ``O`` and prefixes must have at most this many distinct values.
 MOST_PLAIN_TAGS = 100
-# Maximum number of words that are checked for signs of a wrong column, and the minimum for a decision.
-_SAMPLE, _ENOUGH = 20_000, 20
+# Maximum number of words that are checked for signs of a wrong column, the minimum for a decision, and a number
+# of words from which on an only sentence seems to lack the empty lines between sentences.
+_SAMPLE, _ENOUGH, _LONG = 20_000, 20, 200
 _NUMBER = re.compile(r"[-+]?\d[\d.,:/-]*%?")
 # The prefix for a language in WikiANN.
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*:(?=.)")
@@ -106,6 +107,8 @@ def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, so
     tags_in = {name: _tags_of(sentences) for name, sentences in corpus.items()}
     labels = label_names(set().union(*tags_in.values()), plain)
     train_labels = label_names(tags_in.get(TRAIN, set(labels)), plain)
+    if labels == [OUTSIDE_TAG]:
+        repairs.note("has no entities: all words are outside of them", source)
     for name, values in tags_in.items():
         if not plain and values == {UNLABELLED_TAG}:
             where = splits[name].source
@@ -225,6 +228,8 @@ def _check_columns(sentences: list[Sentence], scheme: Scheme, reading: Reading, 
             f"{source}: {numbers / len(words):.0%} of the words are numbers, such as {_examples(words)}; name the "
             "column of the words as token_column, even if it is this one."
         )
+    if len(sentences) == 1 and len(words) >= _LONG:
+        repairs.note(f"is one sentence of {len(words):,} words; an empty line should end each sentence", source)
     if reading.tag_column is None and reading.scheme == AUTO:
         _check_tags(_tags_of(sentences), scheme, words, source)
     language = _LANGUAGE.match(words[0])

@@ -254,11 +254,7 @@ def _start(job: Job, command: Sequence[str], threads: int) -> subprocess.Popen[b
     with (job.folder / LOG_FILE).open("ab") as log:
         # In a new session, so that Ctrl-C only reaches this process, which then ends the run.
         return subprocess.Popen(
-            [*command, *job.arguments()],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
+            [*command, *job.arguments()], stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
         )
 
 

@@ -207,7 +207,7 @@ def test_words_and_tags_from_a_wrong_column_are_refused(load, name):
 
 
 def test_plain_tags_are_noted(load, caplog):
-    text = "".join(f"{n % 500}word\tT{n % 100}\n" for n in range(1000))
+    text = "".join(f"{n % 500}word\tT{n % 100}\n\n" for n in range(1000))
     assert len(load(text).features["ner_tags"].feature.names) == 100
     (message,) = caplog.messages
     assert "100 different ones, such as 'T0'" in message and "each word has a separate label" in message

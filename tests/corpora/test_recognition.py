@@ -125,6 +125,11 @@ def test_quotation_marks_are_read_as_the_file_writes_them(load):
     assert list(load("text,tags\nx y,O\n", "z.csv")["tokens"]) == [["x y"]]
 
 
+def test_missing_empty_lines_and_missing_entities_are_noted(read, caplog):
+    read("left O\n" * 300)
+    assert "is one sentence of 300 words" in caplog.text and "has no entities" in caplog.text
+
+
 # --- Encodings --------------------------------------------------------------------------------------------------------
 
 
