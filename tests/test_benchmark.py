@@ -1,7 +1,6 @@
 """`hf-xorner benchmark`, and bounds on scores and memory."""
 
 import json
-import sys
 
 import pytest
 from helpers import ok
@@ -27,16 +26,6 @@ def test_speeds_memory_and_epochs_are_measured(benchmark):
         assert all(row[name] > 0 for name in ("train", "trainer", "tag", "sentence_ms"))
         assert 200 < row["peak_mb"] <= 850
     assert printed[-1][0] == "li2020/table1/cross" and printed[-1][-1] == f"{row['peak_mb']:.2f}"
-
-
-def test_what_cannot_be_measured_is_refused(script, monkeypatch):
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    for words, fact in (
-        (["bert"], "bert is unknown; choose among bilstm-cnn"),
-        (["--against", "spacy"], "pip install 'hf_xorner[spacy]'"),
-    ):
-        code, _, errors = script("benchmark.py", *words)
-        assert code == 1 and fact in errors
 
 
 @pytest.mark.slow

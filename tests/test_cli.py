@@ -98,19 +98,6 @@ def test_help_file_matches_the_parsers():
     assert json.loads(HELP_FILE.read_text(encoding="utf-8")) == generate(), "run `make help`"
 
 
-def test_help_starts_with_examples_and_shows_few_options(capsys):
-    for command in COMMANDS:
-        main(command, ["--help"])
-        text = capsys.readouterr().out
-        assert text.startswith(f"usage: hf-xorner {command}")
-        examples, _, options = text.partition("examples:\n")[2].partition("\n\n")
-        assert examples and len(re.findall(r"^  --", options, re.MULTILINE)) <= 27
-        main(command, ["--help-all"])
-        assert set(re.findall(r"^  (--\w+)", text, re.MULTILINE)) <= set(
-            re.findall(r"^  (--\w+)", capsys.readouterr().out, re.MULTILINE)
-        )
-
-
 def test_every_command_is_documented_by_full_names_of_options():
     assert {named[0] for line in DOCUMENTED if (named := subcommand(line))} == set(COMMANDS)
     assert all(any(part in line for line in DOCUMENTED) for part in NOT_RUN)
