@@ -133,7 +133,7 @@ def test_threads_and_least_scores_give_the_results_of_tagger(tokenizer, tmp_path
     assert OnnxTagger.from_pretrained(folder, min_score=0).min_score == 0
     assert not caplog.records
     assert OnnxTagger.from_pretrained(folder).min_score == 0.9
-    assert "below 0.9 are left out" in caplog.text
+    assert "score below 0.9" in caplog.text
     (folder / "model.onnx").rename(folder / "small.onnx")
     assert OnnxTagger.from_pretrained(folder, "small.onnx", min_score=0).tag(items, 4) == alone
 
