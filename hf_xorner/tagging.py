@@ -389,6 +389,8 @@ def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: s
 
 def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
     """Yield the sentences of columns, which are separated by empty lines."""
+    if field and not field.removeprefix("-").isdecimal():
+        raise DataError(f"{name}: field={field!r} is not a column; give the number of the words' column, from 0.")
     column = None if field is None else int(field)
     columns, by_tab, is_numbered = 0, False, False
     rows: list[tuple[int, list[str]]] = []  # the line and the columns of each word

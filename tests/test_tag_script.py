@@ -258,6 +258,7 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("in.txt", "--batch_size", "0"), "batch_size"),
         (("in.txt", "--field", "text"), "a line of text has no fields"),
         (("in.txt", "--input_format", "conll", "--field", "4"), "columns"),
+        (("in.txt", "--input_format", "conll", "--field", "word"), "the number of the words' column"),
         (("in.txt", "--output", "."), "exists already"),
         (("broken.txt.gz",), "broken.txt.gz: the gzip file is damaged"),
         (("cut.json",), "cut.json: is not JSON"),
