@@ -31,6 +31,7 @@ def option(
     choices: Sequence[str] | None = None,
     aliases: Sequence[str] = (),
     positional: bool = False,
+    without_value: Any = None,
 ) -> Any:
     """Return a field of a dataclass for an option.
 
@@ -43,10 +44,12 @@ def option(
         choices: The allowed values; also None if it is the default.
         aliases: Other names on the command line, such as ``--lr``.
         positional: True for a positional argument of the command line.
+        without_value: The value of the option if none follows it on the command line.
     """
     metadata: dict[str, Any] = {"help": help, "group": group, "bounds": bounds, "positional": positional}
     metadata |= {"choices": choices} if choices else {}
     metadata |= {"aliases": list(aliases)} if aliases else {}
+    metadata |= {"nargs": "?", "const": without_value} if without_value else {}
     if isinstance(default, list):
         return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)

@@ -239,9 +239,10 @@ class TaggerTrainingArguments(TrainingArguments):
     restore_callback_states_from_checkpoint: bool = option(True, "Restore the state of early_stopping.")
     resume_from_checkpoint: str | None = option(
         None,
-        "true: continue an interrupted run from its last checkpoint, or start if there is none.",
+        "Continue an interrupted run from its last checkpoint, or start if there is none.",
         group="output",
         aliases=("--resume",),
+        without_value="true",
     )
     push_to_hub: bool = option(False, "Publish the model at the end, as `hf-xorner publish` does.", group="output")
     hub_model_id: str | None = option(None, "The repository to publish to, owner/name.", group="output")

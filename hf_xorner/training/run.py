@@ -67,6 +67,8 @@ def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
     if answer.casefold() in ("none", "false"):
         return None
     if answer.casefold() != "true":
+        if not Path(answer, CONFIG_NAME).exists():
+            raise TrainingError(f"{answer} is not a checkpoint; name one, or write --resume at the end of the command.")
         return Path(answer)
     return next(reversed(checkpoints_in(Path(str(training.output_dir)))), None)
 
@@ -103,8 +105,8 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
         checkpoints = checkpoints_in(folder)
         if checkpoints and not (folder / FACTS_FILE).exists():
             raise TrainingError(
-                f"{folder} holds {checkpoints[-1].name} of an unfinished run: continue it with "
-                "--resume_from_checkpoint true, name another --output_dir, or replace it with --overwrite."
+                f"{folder} holds {checkpoints[-1].name} of an unfinished run: continue it with --resume, name "
+                "another --output_dir, or replace it with --overwrite."
             )
         if (folder / CONFIG_NAME).exists():
             raise TrainingError(

@@ -44,7 +44,7 @@ def test_each_seed_matches_a_single_run(train, tmp_path):
 
 
 def test_seeds_can_be_resumed_and_added(train, tmp_path):
-    train(tmp_path / "out", "--seeds", "3", "--resume_from_checkpoint", "true")
+    train(tmp_path / "out", "--seeds", "3", "--resume")
     before = weights(tmp_path / "out" / "seed-3")
     train(tmp_path / "out", "--seeds", "3", "4", "--resume_from_checkpoint", "true")
     assert weights(tmp_path / "out" / "seed-3") == before
