@@ -16,14 +16,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.evaluation import span_scores
-from hf_xorner.evaluation.report import System, report
+from hf_xorner.evaluation.report import System, calibration, report
+from hf_xorner.evaluation.thresholds import ScoredEntities
 
 #: The types of each system or corpus, by what they are here.
 TYPES = dict.fromkeys(("PER", "PERSON", "person"), "PER")
 TYPES |= dict.fromkeys(("ORG", "corporation", "group"), "ORG")
 TYPES |= dict.fromkeys(("LOC", "GPE", "FAC", "location"), "LOC")
+KEPT = ("PER", "ORG", "LOC")
 CASES: dict[str, Callable[[str], str]] = {
     "as spelt": str,
     "lower case": str.lower,
@@ -49,7 +53,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="A file for the figures.")
     parser.add_argument("--no_speed", action="store_true", help="Do not measure speed.")
     options = parser.parse_args()
-    systems = {name: spacy_system(name[6:]) if name[:6] == "spacy:" else own_system(name) for name in options.systems}
+    taggers = {name: Tagger.from_pretrained(name) for name in options.systems if name[:6] != "spacy:"}
+    systems = {
+        name: own_system(taggers[name]) if name in taggers else spacy_system(name[6:]) for name in options.systems
+    }
     figures: dict[str, dict[str, Any]] = {name: {} for name in systems}
     for corpus in options.corpora:
         named = corpus in ("conll2003", "wnut17")
@@ -63,9 +70,10 @@ def main() -> None:
             changed = [list(map(change, sentence)) for sentence in words]
             for name, system in systems.items():
                 predicted, probabilities = system(changed)
-                score = scores(words, gold, predicted, ("PER", "ORG", "LOC"), probabilities)
+                score = scores(words, gold, predicted, KEPT, probabilities)
                 score["PER and LOC"] = scores(words, gold, predicted, ("PER", "LOC"))["f1"]
-                if not name.startswith("spacy:"):
+                if name in taggers:
+                    score["ece of Tagger"] = calibration_error(taggers[name], changed, gold)
                     score["own types"] = span_scores(gold, predicted)["f1"] if corpus == "conll2003" else None
                 figures[name][f"{corpus}, {case}"] = score
                 print(f"{corpus:<11} {case:<25} {Path(name).name:<28} {line(score)}", flush=True)
@@ -78,11 +86,20 @@ def main() -> None:
 def scores(
     words: Words, gold: Words, predicted: Words, types: Sequence[str], probabilities: Any = None
 ) -> dict[str, Any]:
-    """Return F1 over the entities of some types, and of each; with probabilities, the calibration error (ECE) too."""
+    """Return F1 over the entities of some types, and of each; with probabilities, the pipeline's calibration error."""
     tags = [[[renamed(tag, types) for tag in sentence] for sentence in rows] for rows in (gold, predicted)]
     result = report(System(words, *tags, probabilities), resamples=0)
     figures = {"f1": result["f1"], **{name: values["f1"] for name, values in result["per_type"].items()}}
     return figures | ({"ece": result["calibration"]["ece"]} if "calibration" in result else {})
+
+
+def calibration_error(tagger: Tagger, words: Words, gold: Words) -> float:
+    """Return the expected calibration error of the scores of a tagger with the types PER, ORG and LOC, or more."""
+    tags = [[renamed(tag, KEPT) for tag in sentence] for sentence in gold]
+    entities = ScoredEntities.of_tagger(tagger, words, tags, "conlleval", BATCH)
+    assert entities is not None  # only for plain tags
+    kept = np.isin(entities.labels, KEPT)
+    return float(calibration(entities.scores[kept], entities.correct[kept])["ece"])
 
 
 def renamed(tag: str, types: Sequence[str]) -> str:
@@ -96,9 +113,8 @@ def line(score: dict[str, Any]) -> str:
     return "  ".join(f"{name} {value:.2f}" for name, value in score.items() if value is not None)
 
 
-def own_system(folder: str) -> Tag:
+def own_system(tagger: Tagger) -> Tag:
     """Return a function from words to the tags of a model and their probabilities, in a row."""
-    tagger = Tagger.from_pretrained(folder)
 
     def tag(words: Words) -> tuple[Words, Any]:
         system = System.of_tagger(tagger, words, words, BATCH)
