@@ -10,11 +10,9 @@ the changes.
 from __future__ import annotations
 
 import argparse
-import random
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
-from itertools import takewhile
 from pathlib import Path
 
 from datasets import DatasetDict
@@ -135,38 +133,6 @@ def leave_misc_open(splits: dict[str, dict[str, list[Sentence]]]) -> None:
                 for index, word in enumerate(words):
                     if tags[index] == "O" and counts[word, True] > counts[word, False]:
                         tags[index] = "?"
-
-
-def swapped(labelled: list[Sentence], names: list[Sentence], count: int) -> list[list[str]]:
-    """Return sentences in which the entities are replaced by entities of the same types in other sentences.
-
-    Args:
-        labelled: Sentences, of which those with entities are drawn.
-        names: The sentences with the other entities.
-        count: The number of sentences to return.
-    """
-    draw, others = random.Random(0), dict[str, list[list[str]]]()
-    for words, tags in names:
-        for begin, end, kind in entities(tags):
-            if all(word[0].isalnum() for word in words[begin:end]):
-                others.setdefault(kind, []).append(words[begin:end])
-    result = []
-    for words, tags in draw.choices([sentence for sentence in labelled if any(entities(sentence[1]))], k=count):
-        changed = list(words)
-        for begin, end, kind in reversed(list(entities(tags))):
-            name, before = draw.choice(others[kind]), "".join(words[begin:end])
-            case = str.lower if before.islower() else str.upper if before.isupper() else str
-            changed[begin:end] = map(case, name)
-        result.append(changed)
-    return result
-
-
-def entities(tags: list[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield the first word, the end and the type of the entities of a sentence."""
-    for begin, tag in enumerate(tags):
-        if tag.startswith("B-"):
-            inside = takewhile(lambda tag: tag.startswith("I-"), tags[begin + 1 :])
-            yield begin, begin + 1 + sum(1 for _ in inside), tag[2:]
 
 
 def write(path: Path, lines: list[Sentence]) -> None:
