@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pytest
@@ -188,8 +189,9 @@ def workplace(default_run, tmp_path_factory):
     shutil.copytree(REPOSITORY / open_model, folder / open_model)
     (folder / "my_corpus").mkdir()
     text = "Ann B-PER\nSmith I-PER\nmet O\nZeus B-GOD\n\nwe O\nsaw O\nOslo B-LOC\n\n" * 4
-    for split in ("train", "dev", "test"):
-        (folder / "my_corpus" / f"{split}.conll").write_text(text.replace(" ", "\t"), encoding="utf-8")
+    (folder / "corpora" / "wnut17").mkdir(parents=True)
+    for split, corpus in product(("train", "dev", "test"), ("my_corpus", "corpora/wnut17")):
+        (folder / corpus / f"{split}.conll").write_text(text.replace(" ", "\t"), encoding="utf-8")
     (folder / "corpus.conll.gz").write_bytes(gzip.compress(text.encode()))
     (folder / "texts").mkdir()
     for file in (folder / "texts.txt", folder / "texts" / "a.txt"):
@@ -218,6 +220,7 @@ RUN = {line: found for line in DOCUMENTED if (found := subcommand(line)) and not
 def test_documented_commands_run(workplace, monkeypatch, capsys):
     assert len(RUN) >= 12
     monkeypatch.chdir(workplace)
+    monkeypatch.setenv("HF_XORNER_CORPORA", "corpora")
     for line, (command, words) in RUN.items():
         small = {
             "train": ["--num_train_epochs", "1", "--disable_tqdm", "true", "--overwrite"],

@@ -14,7 +14,7 @@ import torch
 
 from ..files import locked, write_whole
 from ..options import option, read_options
-from ..papers.jobs import Plan, Settings, execute, plan
+from ..papers.jobs import NOT_SELECTED, Plan, Settings, execute, plan
 from ..papers.presentation import draw_tables, to_json, to_markdown
 from ..papers.reproduction import Filled, fill
 from ..papers.results import merge_results, read_results
@@ -67,8 +67,9 @@ def run_table(options: Options) -> int:
         return 0
     table = read_table(options.table)
     planned = plan(table, options)
-    if options.override and planned.missing and not planned.jobs:
-        raise ValueError(f"with these overrides, no row can be run: {next(iter(planned.missing.values()))}")
+    reasons = [reason for reason in planned.missing.values() if reason != NOT_SELECTED]
+    if options.override and reasons and not planned.jobs:
+        raise ValueError(f"with these overrides, no row can be run: {reasons[0]}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     at_once = options.jobs or (1 if torch.cuda.is_available() else cores)
     if options.dry_run:

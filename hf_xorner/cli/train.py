@@ -71,7 +71,7 @@ def train(ready: TrainingRun, words: Sequence[str], folder: str) -> dict[str, An
     try:
         scores = ready.train()
     except KeyboardInterrupt:
-        fail("train", "stopped; --resume continues.", 130)
+        fail("train", "stopped; --resume_from_checkpoint continues.", 130)
     if main:
         print(score_table(scores))
         print(f"saved in {ready.trainer.args.output_dir}", flush=True)

@@ -23,6 +23,8 @@ from .tables import Table, TableRow
 LOG_FILE = "train.log"
 #: Takes the place of a file of vectors: word vectors start at random.
 NO_VECTORS = "none"
+#: Why a row that was not asked for is not measured.
+NOT_SELECTED = "not selected by only."
 
 # Seconds between two checks of the runs.
 _INTERVAL = 0.2
@@ -169,7 +171,7 @@ def _words(table: Table, key: str, row: TableRow, run: str, settings: Settings) 
     rows = set(settings.only) & set(table.rows)
     runs = set(settings.only) - rows
     if (rows and key not in rows) or (runs and run not in runs):
-        raise ValueError("not selected by only.")
+        raise ValueError(NOT_SELECTED)
     words = [row.recipes[run]]
     for override_run, name, value in map(_parsed, settings.override):
         words += [f"--{name}", value] if override_run in ("", run) else []

@@ -68,7 +68,7 @@ def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
         return None
     if answer.casefold() != "true":
         if not Path(answer, CONFIG_NAME).exists():
-            raise TrainingError(f"{answer} is not a checkpoint; name one, or write --resume at the end of the command.")
+            raise TrainingError(f"{answer} is not a checkpoint; name one, or put --resume_from_checkpoint at the end.")
         return Path(answer)
     return next(reversed(checkpoints_in(Path(str(training.output_dir)))), None)
 
@@ -105,8 +105,8 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
         checkpoints = checkpoints_in(folder)
         if checkpoints and not (folder / FACTS_FILE).exists():
             raise TrainingError(
-                f"{folder} holds {checkpoints[-1].name} of an unfinished run: continue it with --resume, name "
-                "another --output_dir, or replace it with --overwrite."
+                f"{folder} holds {checkpoints[-1].name} of an unfinished run: continue it with "
+                "--resume_from_checkpoint, name another --output_dir, or replace it with --overwrite."
             )
         if (folder / CONFIG_NAME).exists():
             raise TrainingError(

@@ -102,7 +102,7 @@ def test_an_unfinished_run_is_not_replaced(towns, tmp_path):
     out = tmp_path / "out"
     kill(towns, out, 14)
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
-    with pytest.raises(TrainingError, match=r"checkpoint-11 of an unfinished run: continue it with --resume,"):
+    with pytest.raises(TrainingError, match="run: continue it with --resume_from_checkpoint,"):
         ready(towns, out)
     # A checkpoint of another folder is not this folder's run.
     kill(towns, tmp_path / "other", 14)
@@ -166,5 +166,5 @@ def test_an_interrupted_run_ends_with_one_sentence(towns, tmp_path):
     out = tmp_path / "out"
     code, errors = train_in_process(towns, out, (out / "checkpoint-11" / "trainer_state.json").exists, signal.SIGINT)
     assert code == 130 and "Traceback" not in errors
-    assert "stopped; --resume continues." in errors.strip().splitlines()[-1]
+    assert "stopped; --resume_from_checkpoint continues." in errors.strip().splitlines()[-1]
     ready(towns, out, resume_from_checkpoint="true").train()
