@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import pytest
@@ -187,11 +186,11 @@ def workplace(default_run, tmp_path_factory):
     shutil.copytree(trained / "runs" / "xor-cross-bilstm-cnn", folder / "my_tagger")
     open_model = "model_cards/english-ner-open"
     shutil.copytree(REPOSITORY / open_model, folder / open_model)
-    (folder / "my_corpus").mkdir()
     text = "Ann B-PER\nSmith I-PER\nmet O\nZeus B-GOD\n\nwe O\nsaw O\nOslo B-LOC\n\n" * 4
-    (folder / "corpora" / "wnut17").mkdir(parents=True)
-    for split, corpus in product(("train", "dev", "test"), ("my_corpus", "corpora/wnut17")):
-        (folder / corpus / f"{split}.conll").write_text(text.replace(" ", "\t"), encoding="utf-8")
+    for corpus in (folder / "my_corpus", folder / "corpora" / "wnut17"):
+        corpus.mkdir(parents=True)
+        for split in ("train", "dev", "test"):
+            (corpus / f"{split}.conll").write_text(text.replace(" ", "\t"), encoding="utf-8")
     (folder / "corpus.conll.gz").write_bytes(gzip.compress(text.encode()))
     (folder / "texts").mkdir()
     for file in (folder / "texts.txt", folder / "texts" / "a.txt"):

@@ -157,19 +157,17 @@ def test_the_documented_scores_are_the_measured_ones():
         table.setdefault(cells[0], cells[1:])
     shipped, student, peer = "model_cards/english-ner-small", "student-2", "spacy:en_core_web_sm"
     free = "model_cards/english-ner-open"
-    seeds = [shipped, "further-1", "further-2"]
+
+    def spread(*names):
+        values = [scores[name][split][measure] for name in names]
+        return f"{mean(values):.1f} ± {stdev(values):.1f}"
+
     for row, (split, measure) in ROWS.items():
-        values = [scores[name][split][measure] for name in seeds]
-        spread = f"{mean(values):.1f} ± {stdev(values):.1f}"
         of_model, before, other = (f"{scores[name][split][measure]:.1f}" for name in (shipped, student, peer))
-        assert table[row] == [of_model, spread, before, other], row
+        assert table[row] == [of_model, spread(shipped, "further-1", "further-2"), before, other], row
     for row, (split, measure) in OPEN_ROWS.items():
         of_model, small, other = (f"{scores[name][split][measure]:.1f}" for name in (free, shipped, peer))
-        means = [
-            f"{mean(values):.1f} ± {stdev(values):.1f}"
-            for names in ((free, "open-seed-2", "open-seed-3"), ("open-1", "open-2"))
-            for values in [[scores[name][split][measure] for name in names]]
-        ]
+        means = spread(free, "open-seed-2", "open-seed-3"), spread("open-1", "open-2")
         assert table[row] == [of_model, *means, small, other], row
     comparison = (REPOSITORY / "docs" / "comparison.md").read_text(encoding="utf-8")
     for row, split in (("English PUD", "pud, as spelt"), ("… in lower case", "pud, lower case")):
