@@ -122,10 +122,16 @@ class TaggerForTokenClassification(PreTrainedModel):
                 "it from a config with these labels."
             ) from None
 
-    def save_pretrained(self, *args: Any, **kwargs: Any) -> None:
-        """Save as the base class does, after a check that the labels fit the weights."""
+    def save_pretrained(
+        self, save_directory: Any, *args: Any, state_dict: dict[str, Tensor] | None = None, **kwargs: Any
+    ) -> None:
+        """Save as the base class does, after a check that the labels fit the weights.
+
+        Weights that 16 bits hold exactly are saved in 16 bits; `from_pretrained` returns them in the config's dtype.
+        """
         self.follow_labels()
-        super().save_pretrained(*args, **kwargs)
+        state_dict = {name: _in_half_if_exact(values) for name, values in (state_dict or self.state_dict()).items()}
+        super().save_pretrained(save_directory, *args, state_dict=state_dict, **kwargs)
 
     def build_head(self, config: Any) -> None:
         """Create the classifier, from states to scores of inner tags, and the decoder."""
@@ -410,6 +416,11 @@ class TaggerForTokenClassification(PreTrainedModel):
                 f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
                 "words without a label; build the config with the id2label of the data."
             )
+
+
+def _in_half_if_exact(values: Tensor) -> Tensor:
+    half = values.half()
+    return half if values.dtype == torch.float32 and torch.equal(half.float(), values) else values
 
 
 def _beyond(ids: Tensor, size: int) -> bool:

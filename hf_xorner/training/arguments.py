@@ -136,7 +136,8 @@ class RunArguments(Reading):
     calibrate: bool = option(True, "After training, fit the temperature of the scores to the validation data.")
     quantize: str | None = option(
         None,
-        'After training, freeze the vectors of words and pieces, and store them in 8 ("int8") or 4 ("int4") bits.',
+        'After training, freeze the vectors of words and pieces, and store them in 8 ("int8") or 4 ("int4") bits, and '
+        "other weights in 16.",
         choices=("int8", "int4"),
     )
     context: str | None = option(

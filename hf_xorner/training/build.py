@@ -386,7 +386,8 @@ BITS = {"int8": 8, "int4": 4}
 def quantized(model: TaggerForTokenClassification, bits: int) -> TaggerForTokenClassification:
     """Return a copy of a model with frozen vectors of words and pieces in few bits, with a scale for each vector.
 
-    The trained and the frozen vector of a word become one frozen vector. Other weights are unchanged.
+    The trained and the frozen vector of a word become one frozen vector. Other weights are rounded to 16 bits, in
+    which `save_pretrained` saves them.
 
     Args:
         model: The trained model.
@@ -415,6 +416,9 @@ def quantized(model: TaggerForTokenClassification, bits: int) -> TaggerForTokenC
     if features.composed is not None:
         pieces = torch.arange(len(features.composed.weight), device=features.composed.weight.device)
         small.features.composed.store(slice(None), features.composed.read(pieces, torch.float32))
+    for values in small.state_dict().values():
+        if values.dtype == torch.float32:
+            values.copy_(values.half())
     return small.to(model.device).eval()
 
 

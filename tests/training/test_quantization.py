@@ -8,7 +8,7 @@ import torch
 from conftest import build_model
 from safetensors.torch import load_file
 
-from hf_xorner import WordCharTokenizer, evaluate
+from hf_xorner import Tagger, WordCharTokenizer, evaluate
 from hf_xorner.models.word_ids import UNKNOWN_ID
 from hf_xorner.training.build import quantized
 from hf_xorner.training.facts import read_facts
@@ -66,21 +66,21 @@ def test_features_are_those_of_vectors_rounded_by_hand(features, bits, batch):
         end = len(before) - composed
         # With casing, the vector of unknown words is a weight, and not one of the word vectors.
         kept = word == UNKNOWN_ID and model.config.unknown_word == "vector_and_casing"
-        assert after[:vector] == pytest.approx(before[:vector] if kept else rounded(before[:vector], largest), abs=1e-6)
-        assert after[vector:end] == before[vector:end]
+        assert after[:vector] == pytest.approx(before[:vector] if kept else rounded(before[:vector], largest), rel=1e-3)
+        assert after[vector:end] == pytest.approx(before[vector:end], abs=1e-3)  # characters, of rounded weights
     if composed:
         pieces = torch.arange(PIECES.size + 1)
         table, before = (tagger.features.composed.read(pieces, torch.float32) for tagger in (small, model))
-        helpers.close(table, torch.tensor([rounded(row, largest) for row in before.tolist()]), 1e-6)
+        helpers.close(table, torch.tensor([rounded(row, largest) for row in before.tolist()]), 2e-3)
 
 
-def test_the_encoder_and_decoder_are_unchanged(model_type, batch):
+def test_other_weights_are_rounded_to_16_bits(model_type, batch):
     model = model_with("trained", model_type)
     small = quantized(model, 8)
     tensors = small.state_dict()
     for name, values in model.state_dict().items():
         if name != "features.words.weight":
-            assert torch.equal(values, tensors[name]), name
+            assert values.dtype != torch.float32 or torch.equal(values.half().float(), tensors[name]), name
     assert [name for name, _ in small.named_parameters()] == [
         name.replace("words.weight", "static.unknown") for name, _ in model.named_parameters()
     ]
@@ -88,6 +88,7 @@ def test_the_encoder_and_decoder_are_unchanged(model_type, batch):
     words = model.features.words.weight.data
     words.copy_((words * 40).round().clamp(-127, 127))
     words[:, 0] = 127
+    model.load_state_dict({name: values.half() for name, values in model.state_dict().items()})
     torch.testing.assert_close(quantized(model, 8)(**batch).logits, model(**batch).logits, rtol=0, atol=1e-4)
 
 
@@ -98,6 +99,8 @@ def test_a_run_scores_and_saves_the_quantized_model(towns, tmp_path):
     tensors = load_file(tmp_path / "out" / "model.safetensors")
     assert tensors["features.static.weight"].dtype == torch.uint8
     assert "features.words.weight" not in tensors
+    assert tensors["classifier.weight"].dtype == torch.float16
+    assert Tagger.from_pretrained(tmp_path / "out").model.classifier.weight.dtype == torch.float32
     scores_of_the_folder = evaluate(tmp_path / "out", towns, resamples=0)
     assert scores["test"]["f1"] == pytest.approx(scores_of_the_folder["f1"]) and scores["test"]["f1"] > 0
     assert read_facts(tmp_path / "out")["config"]["static_bits"] == 4
