@@ -122,16 +122,15 @@ class TaggerForTokenClassification(PreTrainedModel):
                 "it from a config with these labels."
             ) from None
 
-    def save_pretrained(
-        self, save_directory: Any, *args: Any, state_dict: dict[str, Tensor] | None = None, **kwargs: Any
-    ) -> None:
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> None:
         """Save as the base class does, after a check that the labels fit the weights.
 
         Weights that 16 bits hold exactly are saved in 16 bits; `from_pretrained` returns them in the config's dtype.
         """
         self.follow_labels()
-        state_dict = {name: _in_half_if_exact(values) for name, values in (state_dict or self.state_dict()).items()}
-        super().save_pretrained(save_directory, *args, state_dict=state_dict, **kwargs)
+        tensors = kwargs.pop("state_dict", None) or self.state_dict()
+        tensors = {name: _in_half_if_exact(values) for name, values in tensors.items()}
+        super().save_pretrained(*args, state_dict=tensors, **kwargs)
 
     def build_head(self, config: Any) -> None:
         """Create the classifier, from states to scores of inner tags, and the decoder."""

@@ -123,9 +123,14 @@ class TaggerForTokenClassification(PreTrainedModel):
             ) from None
 
     def save_pretrained(self, *args: Any, **kwargs: Any) -> None:
-        """Save as the base class does, after a check that the labels fit the weights."""
+        """Save as the base class does, after a check that the labels fit the weights.
+
+        Weights that 16 bits hold exactly are saved in 16 bits; `from_pretrained` returns them in the config's dtype.
+        """
         self.follow_labels()
-        super().save_pretrained(*args, **kwargs)
+        tensors = kwargs.pop("state_dict", None) or self.state_dict()
+        tensors = {name: _in_half_if_exact(values) for name, values in tensors.items()}
+        super().save_pretrained(*args, state_dict=tensors, **kwargs)
 
     def build_head(self, config: Any) -> None:
         """Create the classifier, from states to scores of inner tags, and the decoder."""
@@ -410,6 +415,11 @@ class TaggerForTokenClassification(PreTrainedModel):
                 f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
                 "words without a label; build the config with the id2label of the data."
             )
+
+
+def _in_half_if_exact(values: Tensor) -> Tensor:
+    half = values.half()
+    return half if values.dtype == torch.float32 and torch.equal(half.float(), values) else values
 
 
 def _beyond(ids: Tensor, size: int) -> bool:
