@@ -79,6 +79,42 @@ def test_conventions_of_the_pooled_corpora(corpora, tmp_path, monkeypatch):
     assert held_out.count("Zeus") == held_out.count("no\tO") == 2
 
 
+def test_sentences_with_names_for_the_teacher(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    main = importlib.import_module("english_text").main
+    country = {
+        "Introduction": {"Background": {"text": "Annaland was part of the Zeus Empire. It is not now. Ann took it."}},
+        "Government": {
+            "head of government": {
+                "text": "Prime Minister Ann BERTASON (since 1 May 2001); note - by the King of Annaland"
+            },
+            "Political parties and leaders": {"Party of Annaland or PA [Carl": {"text": "VON ANNASON] ++ none"}},
+            "Airports": {"text": "Annaville Airport and the Annaland Air Field"},
+        },
+    }
+    for file, text in (
+        ("factbook/package/europe/an.json", json.dumps(country)),
+        ("sotu/package/data/1944_ann.txt", "We met the Zeus Army in Annaville.\n"),
+        (
+            "sotu/package/data/1999_ann.txt",
+            "We met the Zeus Army in Annaville. I thank the Congress of the Nation. Thanks.",
+        ),
+    ):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
+    folders = [f"--{name}={tmp_path / name}" for name in ("factbook", "sotu", "output")]
+    monkeypatch.setattr("sys.argv", ["", *folders, "--sentences", "9", "9"])
+    main()
+    *profile, speech = (tmp_path / "output").read_text().splitlines()
+    assert sorted(profile) == [
+        "Annaland was part of the Zeus Empire.",
+        "Party of Annaland or PA [Carl VON Annason]",
+        "Prime Minister Ann Bertason (since 1 May 2001)",
+        "note - by the King of Annaland",
+    ]
+    assert speech == "We met the Zeus Army in Annaville."
+
+
 @pytest.mark.slow
 def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     encoder, tweets, folder = corpora / "encoder", tmp_path / "tweets.txt", tmp_path / "english" / "ner-small"
