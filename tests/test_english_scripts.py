@@ -203,7 +203,7 @@ def test_the_documented_scores_are_the_measured_ones():
         assert table[row] == [of_model, spread(shipped, "further-1", "further-2"), before, other], row
     for row, (split, measure) in OPEN_ROWS.items():
         of_model, small, other = (f"{scores[name][split][measure]:.1f}" for name in (free, shipped, peer))
-        means = spread(free, "open-seed-2", "open-seed-3"), spread("open-1", "open-2")
+        means = spread(*(f"open-seed-{seed}" for seed in (1, 2, 3))), spread("open-1", "open-2")
         assert table[row] == [of_model, *means, small, other], row
     comparison = (REPOSITORY / "docs" / "comparison.md").read_text(encoding="utf-8")
     for row, split in (("English PUD", "pud, as spelt"), ("… in lower case", "pud, lower case")):
