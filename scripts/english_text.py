@@ -13,7 +13,7 @@ import argparse
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ PARTS = (
 #: Capitalised words that are frequent in speeches and say little.
 FREQUENT = {"I", "I'm", "I've", "America", "American", "Americans", "Congress", "Government", "Nation"}
 SENTENCE_END = r"(?<=[.!?])\s+(?=[A-Z])"
+#: A capitalised word, perhaps a short one in lower case, and a name in capitals.
+NAME_IN_CAPITALS = r"([A-Z][\w.'-]* (?:[a-z]{2,3} )?)([A-Z]{4,}(?:-[A-Z]{3,})?)"
 
 
 def main() -> None:
@@ -37,8 +39,10 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, nargs=2, default=[8000, 3500], help="The number of each.")
     options = parser.parse_args()
     draw, chosen = random.Random(0), []
-    for found, number in zip((factbook(options.factbook), sotu(options.sotu)), options.sentences, strict=True):
-        sentences = list(dict.fromkeys(found))
+    for read, folder, number in zip((factbook, sotu), (options.factbook, options.sotu), options.sentences, strict=True):
+        sentences = list(dict.fromkeys(read(folder)))
+        if not sentences:
+            parser.error(f"{folder} has no sentences; name the folder in which the package was unpacked.")
         draw.shuffle(sentences)
         chosen += sentences[:number]
     options.output.write_text("\n".join(chosen) + "\n", encoding="utf-8")
@@ -48,12 +52,8 @@ def factbook(folder: Path) -> Iterator[str]:
     """Yield sentences of the profiles, in which family names in capitals are written as usual."""
     for file in sorted(folder.glob("package/*/*.json")):
         for text in texts(json.loads(file.read_text(encoding="utf-8"))):
-            text = re.sub(
-                r"([A-Z][\w.'-]* (?:[a-z]{2,3} )?)([A-Z]{4,}(?:-[A-Z]{3,})?)", lambda m: m[1] + m[2].title(), text
-            )
-            for part in re.split(rf"{SENTENCE_END}|\s*\+\+\s*|;\s+", text):
-                if 5 <= len(words := part.split()) <= 40 and any(word[0].isupper() for word in words[1:]):
-                    yield " ".join(words)
+            text = re.sub(NAME_IN_CAPITALS, lambda match: match[1] + match[2].title(), text)
+            yield from with_names(re.split(rf"{SENTENCE_END}|\s*\+\+\s*|;\s+", text), least=1)
 
 
 def texts(profile: dict[str, Any], path: str = "") -> Iterator[str]:
@@ -69,10 +69,17 @@ def texts(profile: dict[str, Any], path: str = "") -> Iterator[str]:
 def sotu(folder: Path) -> Iterator[str]:
     """Yield sentences with two capitalised words of the speeches since 1945."""
     for file in sorted(folder.glob("package/data/*.txt")):
-        for sentence in re.split(SENTENCE_END, file.read_text(encoding="utf-8")) if file.name >= "1945" else ():
-            words = sentence.split()
-            if 5 <= len(words) <= 40 and sum(word[0].isupper() and word not in FREQUENT for word in words[1:]) >= 2:
-                yield " ".join(words)
+        if file.name >= "1945":
+            sentences = re.split(SENTENCE_END, file.read_text(encoding="utf-8"))
+            yield from with_names(sentences, least=2, ignored=FREQUENT)
+
+
+def with_names(sentences: list[str], least: int, ignored: Collection[str] = ()) -> Iterator[str]:
+    """Yield sentences of 5 to 40 words, of which this many after the first begin with a capital."""
+    for sentence in sentences:
+        words = sentence.split()
+        if 5 <= len(words) <= 40 and sum(word[0].isupper() and word not in ignored for word in words[1:]) >= least:
+            yield " ".join(words)
 
 
 if __name__ == "__main__":

@@ -83,36 +83,26 @@ def test_sentences_with_names_for_the_teacher(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     main = importlib.import_module("english_text").main
     country = {
-        "Introduction": {"Background": {"text": "Annaland was part of the Zeus Empire. It is not now. Ann took it."}},
-        "Government": {
-            "head of government": {
-                "text": "Prime Minister Ann BERTASON (since 1 May 2001); note - by the King of Annaland"
-            },
-            "Political parties and leaders": {"Party of Annaland or PA [Carl": {"text": "VON ANNASON] ++ none"}},
-            "Airports": {"text": "Annaville Airport and the Annaland Air Field"},
-        },
+        "Background": {"text": "Annaland was part of the Zeus Empire. It is not any more now."},
+        "head of government": {"text": "Prime Minister Ann BERTASON (since 1 May); note - by the King of Annaland"},
+        "Political parties and leaders": {"Party of Annaland or PA [Carl": {"text": "VON ANNASON] ++ none"}},
+        "Airports": {"text": "Annaville Airport and the Annaland Air Field"},
     }
-    for file, text in (
-        ("factbook/package/europe/an.json", json.dumps(country)),
-        ("sotu/package/data/1944_ann.txt", "We met the Zeus Army in Annaville.\n"),
-        (
-            "sotu/package/data/1999_ann.txt",
-            "We met the Zeus Army in Annaville. I thank the Congress of the Nation. Thanks.",
-        ),
-    ):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text(text)
-    folders = [f"--{name}={tmp_path / name}" for name in ("factbook", "sotu", "output")]
-    monkeypatch.setattr("sys.argv", ["", *folders, "--sentences", "9", "9"])
+    speech = "We met the Zeus Army in Annaville. I thank the Congress of the Nation."
+    texts = {"an/an.json": json.dumps({"": country}), "data/1944.txt": speech, "data/1999.txt": speech}
+    for name, text in texts.items():
+        (tmp_path / "package" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "package" / name).write_text(text)
+    output = tmp_path / "output"
+    monkeypatch.setattr("sys.argv", ["", f"--factbook={tmp_path}", f"--sotu={tmp_path}", f"--output={output}"])
     main()
-    *profile, speech = (tmp_path / "output").read_text().splitlines()
-    assert sorted(profile) == [
+    assert sorted(output.read_text().splitlines()) == [
         "Annaland was part of the Zeus Empire.",
         "Party of Annaland or PA [Carl VON Annason]",
-        "Prime Minister Ann Bertason (since 1 May 2001)",
+        "Prime Minister Ann Bertason (since 1 May)",
+        "We met the Zeus Army in Annaville.",
         "note - by the King of Annaland",
     ]
-    assert speech == "We met the Zeus Army in Annaville."
 
 
 @pytest.mark.slow

@@ -418,8 +418,9 @@ class TaggerForTokenClassification(PreTrainedModel):
 
 
 def _in_half_if_exact(values: Tensor) -> Tensor:
-    half = values.half()
-    return half if values.dtype == torch.float32 and torch.equal(half.float(), values) else values
+    # Values of an offloaded weight, on the meta device, are not known here.
+    exact = values.dtype == torch.float32 and not values.is_meta and torch.equal(values.half().float(), values)
+    return values.half() if exact else values
 
 
 def _beyond(ids: Tensor, size: int) -> bool:

@@ -63,13 +63,15 @@ def test_models_can_be_offloaded_to_memory_and_to_disk(tag_scoring, offload_buff
 
 
 @pytest.mark.parametrize("on_disk", ["features", "encoder", "classifier", "decoder"])
-def test_a_device_map_can_offload_any_part(tag_scoring, on_disk, tmp_path):
+def test_a_device_map_can_offload_any_part_of_a_model_that_can_be_saved(tag_scoring, on_disk, tmp_path):
     tag_scoring.save_pretrained(tmp_path / "model")
     placed = {part: "disk" if part == on_disk else "cpu" for part in ("features", "encoder", "classifier", "decoder")}
     loaded = AutoModelForTokenClassification.from_pretrained(
         tmp_path / "model", device_map=placed, offload_folder=tmp_path / "offloaded"
     )
     assert_computes_the_same(loaded, tag_scoring)
+    loaded.save_pretrained(tmp_path / "again")
+    assert_computes_the_same(AutoModelForTokenClassification.from_pretrained(tmp_path / "again"), tag_scoring)
 
 
 def test_a_stack_lstm_refuses_to_be_offloaded(tokenizer, tmp_path):

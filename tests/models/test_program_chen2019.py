@@ -10,6 +10,7 @@ import helpers
 import pytest
 import references as ref
 import torch
+from references import LABELS, TAGS
 
 from hf_xorner import GrnConfig
 from hf_xorner.models.modeling_grn import GrnForTokenClassification
@@ -21,19 +22,9 @@ PROGRAM = {
     "crf_boundaries": "both",
     "loss_reduction": "sentence",
 }
-LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-TAGS = ["O", *(f"{kind}-{name}" for name in ("PER", "LOC") for kind in "BIES")]
 START, END, IMPOSSIBLE = len(TAGS), len(TAGS) + 1, -10000.0
-SIZES = {
-    "vocab_size": 12,
-    "char_vocab_size": 15,
-    "max_word_chars": 6,
-    "word_dim": 5,
-    "char_dim": 4,
-    "char_filters": 3,
-    "id2label": dict(enumerate(LABELS)),
-}
-WORDS, CHARS, LONGEST, WORD, CHAR, FILTERS = list(SIZES.values())[:6]
+WORDS, CHARS, LONGEST, WORD, CHAR, FILTERS = ref.SIZES.values()
+SIZES = ref.SIZES | {"id2label": dict(enumerate(LABELS))}
 #: Widths of the context layer's branches: the program's modes 1, 2 and 0.
 WIDTHS = [(1, 3, 5), (3,), ()]
 

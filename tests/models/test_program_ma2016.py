@@ -8,6 +8,7 @@ import helpers
 import pytest
 import references as ref
 import torch
+from references import LABELS, TAGS
 
 from hf_xorner import CnnLstmCrfConfig
 from hf_xorner.models.modeling_cnn_lstm_crf import CnnLstmCrfForTokenClassification
@@ -15,19 +16,10 @@ from hf_xorner.models.modeling_cnn_lstm_crf import CnnLstmCrfForTokenClassificat
 #: The option with which a model computes what the program does; besides, `max_word_chars` is the corpus's longest word
 #: (45 at most), and its loss needs one more label, which no word has: see `program_losses`.
 PROGRAM = {"char_pads": "word_end"}
-LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-TAGS = ["O", *(f"{kind}-{name}" for name in ("PER", "LOC") for kind in "BIES")]
 PAD = len(TAGS)  # the program's label of padding, from which a sentence starts
-SIZES = {
-    "vocab_size": 12,
-    "char_vocab_size": 15,
-    "max_word_chars": 6,
-    "word_dim": 5,
-    "char_dim": 4,
-    "char_filters": 3,
-    "hidden_size": 6,
-}
-WORDS, CHARS, LONGEST, WORD, CHAR, FILTERS, UNITS = SIZES.values()
+UNITS = 6
+SIZES = ref.SIZES | {"hidden_size": UNITS}
+WORDS, CHARS, LONGEST, WORD, CHAR, FILTERS = ref.SIZES.values()
 GATES = ("ingate", "forgetgate", "cell", "outgate")
 DIRECTIONS = ("forward", "backward")
 

@@ -43,9 +43,10 @@ def model_with(features, model_type="lstm-crf"):
 
 
 def rounded(row, largest):
-    """A vector, each number as a whole number of 127ths or 7ths of the largest."""
+    """A vector, each number as a whole number of 127ths or 7ths of the largest, which is stored in 16 bits."""
     scale = max(map(abs, row), default=0) / largest
-    return [round(number / scale) * scale if scale else 0.0 for number in row]
+    stored = torch.tensor(scale).half().item()
+    return [round(number / scale) * stored if scale else 0.0 for number in row]
 
 
 @pytest.fixture
@@ -58,6 +59,9 @@ def test_features_are_those_of_vectors_rounded_by_hand(features, bits, batch):
     largest = 2 ** (bits - 1) - 1
     model = model_with(features)
     small = quantized(model, bits)
+    for name, weight in model.features.named_parameters():
+        if name not in ("words.weight", "static.unknown"):
+            weight.data.copy_(weight.data.half())
     inputs = {name: batch[name] for name in ("input_ids", "char_ids", "piece_ids")}
     expected, actual = model.features(**inputs), small.features(**inputs)
     vector, composed = model.config.word_dim + model.config.static_dim, model.config.composed_dim
@@ -66,12 +70,12 @@ def test_features_are_those_of_vectors_rounded_by_hand(features, bits, batch):
         end = len(before) - composed
         # With casing, the vector of unknown words is a weight, and not one of the word vectors.
         kept = word == UNKNOWN_ID and model.config.unknown_word == "vector_and_casing"
-        assert after[:vector] == pytest.approx(before[:vector] if kept else rounded(before[:vector], largest), rel=1e-3)
-        assert after[vector:end] == pytest.approx(before[vector:end], abs=1e-3)  # characters, of rounded weights
+        assert after[:vector] == pytest.approx(before[:vector] if kept else rounded(before[:vector], largest), abs=1e-6)
+        assert after[vector:end] == before[vector:end]
     if composed:
         pieces = torch.arange(PIECES.size + 1)
         table, before = (tagger.features.composed.read(pieces, torch.float32) for tagger in (small, model))
-        helpers.close(table, torch.tensor([rounded(row, largest) for row in before.tolist()]), 2e-3)
+        helpers.close(table, torch.tensor([rounded(row, largest) for row in before.tolist()]), 1e-6)
 
 
 def test_other_weights_are_rounded_to_16_bits(model_type, batch):
