@@ -302,7 +302,7 @@ def as_on_a_gpu(monkeypatch):
 
 @pytest.fixture
 def two_threads():
-    """Two threads, for tests that measure time; others run on one thread a process."""
+    """Two threads; other tests run on one thread a process."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield
