@@ -220,6 +220,8 @@ def test_the_documented_scores_are_the_measured_ones():
     for row, names in OPEN_STEPS.items():
         places = ("conll2003, as spelt", "f1"), ("wnut17, as spelt", "PER and LOC"), ("pud, as spelt", "f1")
         assert table[row][1:] == [shown(place, *names) for place in places], row
+    unseen = scores[free]["conll2003, as spelt"]["own types"]
+    assert f"not trained on it | {unseen:.1f} |" in (REPOSITORY / "README.md").read_text(encoding="utf-8")
     comparison = (REPOSITORY / "docs" / "comparison.md").read_text(encoding="utf-8")
     for row, split in (("English PUD", "pud, as spelt"), ("… in lower case", "pud, lower case")):
         of_model, other = (f"{scores[name][split]['f1']:.1f}" for name in (small, peer))
