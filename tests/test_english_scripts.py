@@ -239,12 +239,9 @@ def test_the_pictures_of_the_readme_show_what_the_model_finds_and_the_measured_s
 
 def test_the_documented_sentences_are_tagged_as_shown():
     tagger = Tagger.from_pretrained()
-    page = (
-        (REPOSITORY / "docs" / "english.md")
-        .read_text(encoding="utf-8")
-        .split("| sentence | entities |\n|---|---|\n")[1]
-    )
-    rows = [line.strip("| ").split(" | ") for line in page.strip().splitlines()]
+    page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
+    table = page.split("| sentence | entities |\n|---|---|\n")[1].strip()
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
     assert len(rows) == 40
     for (sentence, shown), entities in zip(rows, tagger.tag([sentence for sentence, _ in rows]), strict=True):
         shown_entities = ", ".join(f"{entity.label} {entity.text} {entity.score:.2f}" for entity in entities)
