@@ -194,7 +194,7 @@ OPEN_STEPS = {
     "… and 11,500 of the World Factbook and speeches": ("open-news",),
     "… with larger layers": ("open-news-seed-1", "open-news-seed-2"),
     "… and 25,111: these, Wikipedia and tweets": ("open-wikipedia",),
-    "… and 2,096 football results": ("model_cards/english-ner-open",),
+    "… and 2,096 football results": ("model_cards/english-ner-open", "open-football-seed-1"),
 }
 
 
