@@ -193,7 +193,7 @@ OPEN_STEPS = {
     "20,000 of WikiANN": ("open-seed-1", "open-seed-2", "open-seed-3"),
     "… and 11,500 of the World Factbook and speeches": ("open-news",),
     "… with larger layers": ("open-news-seed-1", "open-news-seed-2"),
-    "… and 25,111: these, Wikipedia and tweets": ("open-wikipedia",),
+    "… and 25,111 in place of 11,500: also Wikipedia and tweets": ("open-wikipedia",),
     "… and 2,096 football results": ("model_cards/english-ner-open", "open-football-seed-1"),
 }
 
@@ -240,8 +240,7 @@ def test_the_pictures_of_the_readme_show_what_the_model_finds_and_the_measured_s
 def test_the_documented_sentences_are_tagged_as_shown():
     tagger = Tagger.from_pretrained()
     page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
-    table = page.split("| sentence | entities |\n|---|---|\n")[1].strip()
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    rows = [row.strip("| ").split(" | ") for row in page.split("| sentence | entities |\n|---|---|\n")[1].splitlines()]
     assert len(rows) == 40
     for (sentence, shown), entities in zip(rows, tagger.tag([sentence for sentence, _ in rows]), strict=True):
         shown_entities = ", ".join(f"{entity.label} {entity.text} {entity.score:.2f}" for entity in entities)

@@ -3,6 +3,7 @@
 import gzip
 import os
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,9 @@ def test_a_second_process_is_refused_and_the_lock_of_a_killed_one_is_reused(tmp_
         other.kill()
         other.wait()
     with pytest.raises(KeyboardInterrupt), locked(lock, "runs/a"):
-        with locked(lock, "runs/a"):  # The same thread may take it again.
-            pass
+        # The same thread may take it again, and another may not.
+        with locked(lock, "runs/a"), ThreadPoolExecutor() as pool, pytest.raises(LockedError):
+            pool.submit(locked(lock, "runs/a").__enter__).result()
         assert lock.exists()
         raise KeyboardInterrupt
     assert not lock.exists()
