@@ -1,14 +1,14 @@
 r"""Train an English tagger of model_cards/ from raw corpora: one command, several seeds.
 
-The steps are commands, which are printed: pool the corpora (ner-open), distil vectors of word pieces, train a teacher
-with an encoder's states (`--context`), and for each seed train a student with and without the teacher. With
-`--further`, one of the students is then trained on all corpora, once for each seed. Finished steps are not repeated.
+The steps are commands, which are printed: pool the corpora, distil vectors of word pieces, train a teacher with an
+encoder's states (`--context`), and for each seed train a student with and without the teacher. Finished steps are not
+repeated.
 
-    python scripts/english.py ner-small --vectors glove.6B.100d.txt --pieces sentence-transformers/all-MiniLM-L6-v2 \
-        --context sentence-transformers/all-mpnet-base-v2 --data_dir corpora/ --output runs/english --further 2
+    python scripts/english.py ner-small --vectors glove.6B.100d.txt --pieces sentence-transformers/all-mpnet-base-v2 \
+        --context sentence-transformers/all-mpnet-base-v2 --data_dir corpora/ --output runs/english --text names.txt
 
-`data_dir` holds the folders wnut17, wikiann-en, conll2003 (ner-small) and open (ner-open and `--further`; see
-`scripts/english_corpora.py`). `scripts/compare_english.py` scores the models.
+`data_dir` holds the folders wnut17, open, wikiann-en and, for ner-small, conll2003 (see `scripts/english_corpora.py`);
+`scripts/english_text.py` writes names.txt. `scripts/compare_english.py` scores the models.
 """
 
 from __future__ import annotations
@@ -21,37 +21,31 @@ from pathlib import Path
 
 from hf_xorner import load_corpus
 
-#: For each recipe, that of its teacher.
-TEACHERS = {"ner-small": "english/teacher", "ner-open": "english/open-teacher"}
-
 
 def main() -> None:
     """Run the steps that are not finished."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("recipe", choices=TEACHERS, help="The tagger.")
+    parser.add_argument("recipe", choices=("ner-small", "ner-open"), help="The tagger.")
     parser.add_argument("--vectors", required=True, help="GloVe of 100 dimensions, 6 billion words.")
     parser.add_argument("--pieces", required=True, help="The encoder whose word pieces get vectors.")
-    parser.add_argument("--dim", type=int, default=64, help="The dimension of these vectors.")
+    parser.add_argument("--dim", type=int, default=128, help="The dimension of these vectors.")
     parser.add_argument("--context", help="The teacher's encoder; without it, students learn from the labels alone.")
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--output", type=Path, default=Path("runs/english"), help="The folder to write to.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="Seeds of the students.")
-    parser.add_argument("--sentences", type=int, default=10000, help="Sentences of WikiANN that the teacher labels.")
+    parser.add_argument("--sentences", type=int, default=20000, help="Sentences of WikiANN that the teacher labels.")
     parser.add_argument("--text", type=Path, nargs="+", default=[], help="Files of text for the teacher, too.")
     parser.add_argument("--alone", action="store_true", help="Also train each student without the teacher.")
-    parser.add_argument("--further", type=int, help="The seed of the student that is trained further (ner-small).")
     options, more = parser.parse_known_args()
     folder, data_dir = options.output / options.recipe, options.data_dir
     folder.mkdir(parents=True, exist_ok=True)
-    data: list[object] = ["--data_dir", data_dir, "--vectors", options.vectors, "--resume_from_checkpoint", "true"]
-    named = ["conll2003", "wnut17"]
-    if options.recipe == "ner-open":
-        pooled = folder / "corpus"
-        step(pooled / "train.conll", POOL, "--data_dir", data_dir, "--output", pooled)
-        named, data = [str(pooled.resolve())], [*data, "--dataset", pooled.resolve()]
+    pooled = folder / "corpus"
+    misc = ["--conll2003"] * (options.recipe == "ner-small")
+    step(pooled / "train.conll", POOL, "--data_dir", data_dir, "--output", pooled, *misc)
+    data = ["--dataset", pooled.resolve(), "--vectors", options.vectors, "--resume_from_checkpoint", "true"]
     wikiann = list(load_corpus(str(data_dir / "wikiann-en"), strip="^en:")["train"]["tokens"])
-    corpora = [load_corpus(name, str(data_dir))["train"]["tokens"] for name in named]
-    words = dict.fromkeys(word for corpus in (*corpora, wikiann) for sentence in corpus for word in sentence)
+    labelled = load_corpus(str(pooled))["train"]["tokens"]
+    words = dict.fromkeys(word for corpus in (labelled, wikiann) for sentence in corpus for word in sentence)
     (folder / "words.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
     (folder / "text.txt").write_text("\n".join(map(" ".join, wikiann[: options.sentences])) + "\n", encoding="utf-8")
 
@@ -64,7 +58,7 @@ def main() -> None:
     teacher = folder / "teacher-42"
     if options.context:
         of_teacher = ["--context", options.context, "--seed", 42, "--output_dir", teacher]
-        step(teacher / "facts.json", *TAGGER, "train", TEACHERS[options.recipe], *data, *of_teacher)
+        step(teacher / "facts.json", *TAGGER, "train", "english/teacher", *data, *of_teacher)
     for seed in options.seeds:
         student = [f"english/{options.recipe}", *data, "--composed", pieces, "--seed", seed, *more]
         with_teacher, alone = folder / f"student-{seed}", folder / f"alone-{seed}"
@@ -73,16 +67,6 @@ def main() -> None:
             step(with_teacher / "facts.json", *TAGGER, "train", *student, *learn, "--output_dir", with_teacher)
         if options.alone or not options.context:
             step(alone / "facts.json", *TAGGER, "train", *student, "--output_dir", alone)
-    if options.further:
-        pooled, student_folder = (
-            folder / "pooled",
-            folder / f"{'student' if options.context else 'alone'}-{options.further}",
-        )
-        step(pooled / "train.conll", POOL, "--data_dir", data_dir, "--output", pooled, "--conll2003")
-        for seed in options.seeds:
-            further = folder / f"further-{seed}"
-            start = ["--model_name_or_path", student_folder, "--dataset", pooled, "--seed", seed]
-            step(further / "facts.json", *TAGGER, "train", "english/further", *start, "--output_dir", further)
 
 
 #: The command line of the package, and the script that pools corpora.
