@@ -8,7 +8,7 @@ from .configuration_tagger import SelfAttentionConfig
 
 
 class CnnLstmCrfConfig(SelfAttentionConfig):
-    """BLSTM-CNNs-CRF: a character CNN, one bidirectional LSTM layer, a CRF whose transitions depend on the words.
+    """BLSTM-CNNs-CRF: a character CNN, a bidirectional LSTM and a CRF (default: its transitions depend on the words).
 
     The rows of ma2016's Table 3 are BRNN (`encoder="rnn"`, `char_features="none"`, `decoder="softmax"`), BLSTM
     (`char_features="none"`, `decoder="softmax"`), BLSTM-CNN (`decoder="softmax"`), and the full model. chen2019's
