@@ -1,8 +1,7 @@
 r"""Train an English tagger of model_cards/ from raw corpora: one command, several seeds.
 
 The steps are commands, which are printed: pool the corpora, distil vectors of word pieces, train a teacher with an
-encoder's states (`--context`), and for each seed train a student with and without the teacher. Finished steps are not
-repeated.
+encoder's states (`--context`), and for each seed a student of the teacher. Finished steps are not repeated.
 
     python scripts/english.py ner-small --vectors glove.6B.100d.txt --pieces sentence-transformers/all-mpnet-base-v2 \
         --context sentence-transformers/all-mpnet-base-v2 --data_dir corpora/ --output runs/english --text names.txt
@@ -35,7 +34,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="Seeds of the students.")
     parser.add_argument("--sentences", type=int, default=20000, help="Sentences of WikiANN that the teacher labels.")
     parser.add_argument("--text", type=Path, nargs="+", default=[], help="Files of text for the teacher, too.")
-    parser.add_argument("--alone", action="store_true", help="Also train each student without the teacher.")
     options, more = parser.parse_known_args()
     folder, data_dir = options.output / options.recipe, options.data_dir
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,22 +53,23 @@ def main() -> None:
         *(*TAGGER, "vectors", "distill", "--encoder", options.pieces, "--vocab", folder / "words.txt", "--composed"),
         *("--dim", options.dim, "--half", "--output", pieces),
     )
-    teacher = folder / "teacher-42"
+    learn: list[object] = []
     if options.context:
-        of_teacher = ["--context", options.context, "--seed", 42, "--output_dir", teacher]
-        step(teacher / "facts.json", *TAGGER, "train", "english/teacher", *data, *of_teacher)
+        teacher = folder / "teacher-42"
+        learn = ["--teacher", teacher, "--teacher_text", folder / "text.txt", *options.text]
+        train(teacher, "english/teacher", *data, "--context", options.context, "--seed", 42)
     for seed in options.seeds:
-        student = [f"english/{options.recipe}", *data, "--composed", pieces, "--seed", seed, *more]
-        with_teacher, alone = folder / f"student-{seed}", folder / f"alone-{seed}"
-        if options.context:
-            learn = ["--teacher", teacher, "--teacher_text", folder / "text.txt", *options.text]
-            step(with_teacher / "facts.json", *TAGGER, "train", *student, *learn, "--output_dir", with_teacher)
-        if options.alone or not options.context:
-            step(alone / "facts.json", *TAGGER, "train", *student, "--output_dir", alone)
+        student = [f"english/{options.recipe}", *data, "--composed", pieces, *learn, "--seed", seed, *more]
+        train(folder / f"student-{seed}", *student)
 
 
 #: The command line of the package, and the script that pools corpora.
 TAGGER, POOL = ("-m", "hf_xorner"), Path(__file__).with_name("english_corpora.py")
+
+
+def train(folder: Path, *words: object) -> None:
+    """Train a model, unless it is finished."""
+    step(folder / "facts.json", *TAGGER, "train", *words, "--output_dir", folder)
 
 
 def step(result: Path, *words: object) -> None:
