@@ -205,7 +205,11 @@ def test_the_documented_scores_are_the_measured_ones():
         return f"{mean(values):.1f} ± {stdev(values):.1f}" if names[1:] else f"{values[0]:.1f}"
 
     for row, place in ROWS.items():
-        assert table[row] == [shown(place, small), shown(place, small, "small-seed-2", "small-seed-3"), shown(place, peer)], row
+        assert table[row] == [
+            shown(place, small),
+            shown(place, small, "small-seed-2", "small-seed-3"),
+            shown(place, peer),
+        ], row
     for row, place in OPEN_ROWS.items():
         seeds = shown(place, *OPEN_STEPS["… and 2,096 football results"])
         assert table[row] == [shown(place, free), seeds, shown(place, small), shown(place, peer)], row
