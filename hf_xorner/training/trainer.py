@@ -82,7 +82,7 @@ class TaggerTrainer(Trainer):
             betas = (args.adam_beta1, args.adam_beta2)
             return Nadam, {"lr": args.learning_rate, "betas": betas, "eps": args.adam_epsilon}
         if getattr(args, "optimizer", None) == "sgd":
-            return torch.optim.SGD, {"lr": args.learning_rate, "momentum": args.momentum}
+            return torch.optim.SGD, {"lr": args.learning_rate, "momentum": args.momentum, "fused": True}
         return Trainer.get_optimizer_cls_and_kwargs(args, model)
 
     def _set_signature_columns_if_needed(self) -> None:
