@@ -181,8 +181,9 @@ class TrainingRun(NamedTuple):
             if checkpoint:
                 check_same_model(checkpoint, trainer.model.config)
             if trainer.is_world_process_zero():
-                # Written last, the facts say that the run is finished.
-                (Path(args.output_dir) / FACTS_FILE).unlink(missing_ok=True)
+                # Written last, the facts say that the run is finished. A graph would be that of the model before.
+                for name in (FACTS_FILE, "model.onnx"):
+                    Path(args.output_dir, name).unlink(missing_ok=True)
                 for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-*"):
                     shutil.rmtree(earlier)
             trainer.accelerator.wait_for_everyone()

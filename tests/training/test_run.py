@@ -74,8 +74,10 @@ def test_a_trained_model_is_replaced_only_with_overwrite(script, towns, tmp_path
     with pytest.raises(TrainingError, match="holds a trained model"):
         train(towns, output_dir=str(tmp_path / "out"), max_steps=2, seed=1)
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
+    (tmp_path / "out" / "model.onnx").touch()
     ok(script("train.py", *options, "--seed", "1", "--overwrite"))
     assert (tmp_path / "out" / "model.safetensors").read_bytes() != weights
+    assert not (tmp_path / "out" / "model.onnx").exists()
 
 
 @pytest.fixture
