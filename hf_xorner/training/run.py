@@ -181,7 +181,7 @@ class TrainingRun(NamedTuple):
             if checkpoint:
                 check_same_model(checkpoint, trainer.model.config)
             if trainer.is_world_process_zero():
-                # Written last, the facts say that the run is finished. A graph would be that of the model before.
+                # Written last, the facts say that the run is finished. The earlier model's graph goes, too.
                 for name in (FACTS_FILE, "model.onnx"):
                     Path(args.output_dir, name).unlink(missing_ok=True)
                 for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-*"):
@@ -198,10 +198,8 @@ class TrainingRun(NamedTuple):
             trainer.save_model()
             training = Training.of(*words_and_tags(self.corpus["train"]))
             scores, counts, seconds = {}, {}, 0.0
-            for name, split in self.corpus.items():
-                if name == "train":
-                    continue
-                system, seconds = self.predict(split)
+            for name in [name for name in self.corpus if name != "train"]:
+                system, seconds = self.predict(self.corpus[name])
                 scores[name] = report(system, training=training, resamples=0)
                 counts[name] = Comparison.of(system.gold, system.predicted).counts_by_sentence().tolist()
             if self.facts is not None:
