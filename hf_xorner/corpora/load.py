@@ -62,10 +62,7 @@ def splits_of_folder(
         DataError: If there is no labelled data, or files in two folders name the same split.
     """
     if any((folder / name).is_file() for name in _SAVED):
-        return {
-            name: _split_of_table(dataset, f"{folder.resolve()}, {name}", reading)
-            for name, dataset in open_saved(folder).items()
-        }
+        return _splits_of_tables(str(folder.resolve()), open_saved(folder), reading)
     files = find_splits(folder, prefix=prefix)
     unnamed = not files.splits
     if unnamed:
@@ -267,15 +264,20 @@ def splits_of_hub(name: str, reading: Reading) -> dict[str, Split]:
 
 
 def _splits_of_tables(name: str, datasets: Any, reading: Reading) -> dict[str, Split]:
-    named = {split_of(Path(split)): split for split in datasets}
-    splits = {
+    named: dict[str, str] = {}
+    # A split's own name comes before names that contain it, such as train_small.
+    for given in sorted(datasets, key=lambda given: given not in SPLITS):
+        if split := split_of(Path(given)):
+            named.setdefault(split, given)
+    if not named:
+        raise DataError(f"{name}: expected splits among {', '.join(SPLITS)}, found {', '.join(datasets)}.")
+    if ignored := [given for given in datasets if given not in named.values()]:
+        _log.warning("%s: ignored the splits %s.", name, ", ".join(ignored))
+    return {
         split: _split_of_table(datasets[named[split]], f"{name}, {named[split]}", reading)
         for split in SPLITS
         if split in named
     }
-    if not splits:
-        raise DataError(f"{name}: expected splits among {', '.join(SPLITS)}, found {', '.join(datasets)}.")
-    return splits
 
 
 CORPORA_VARIABLE = "HF_XORNER_CORPORA"
@@ -320,7 +322,7 @@ NAMED_CORPORA = {
 }
 
 _EXPECTED = (
-    f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a data set on the Hub"
+    f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a dataset on the Hub"
 )
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 

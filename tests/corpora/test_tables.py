@@ -133,6 +133,15 @@ def test_saved_datasets_are_read(table, tmp_path, monkeypatch):
     assert list(load_corpus("one")["train"]["tokens"]) == ROWS["tokens"]
 
 
+def test_a_split_of_a_dataset_is_the_one_with_the_exact_name(table, tmp_path, caplog):
+    dataset = DatasetDict({"train": table, "train_small": table.select([0]), "dev": table.select([1])})
+    dataset.save_to_disk(tmp_path / "saved")
+    for source in (dataset, tmp_path / "saved"):
+        caplog.clear()
+        assert {name: len(split) for name, split in load_corpus(source).items()} == {"train": 3, "validation": 1}
+        assert "ignored the splits train_small" in caplog.text
+
+
 def test_bytes_that_are_not_utf8_name_the_file(tmp_path):
     words = pa.StringArray.from_buffers(1, *pa.array([b"\xff"]).buffers()[1:])
     tokens = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), words)
