@@ -82,15 +82,16 @@ def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
         raise undecodable(path, encoding) from None
 
 
-def undecodable(path: Path, encoding: str = "utf-8") -> DataError:
+def undecodable(path: Path, encoding: str = "utf-8", advice: str = "") -> DataError:
     """Return the error for the first byte of a file that is invalid in its encoding."""
+    problem = f"is not {encoding.removesuffix('-sig')}; save the file as UTF-8{advice}."
     with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode(encoding)
             except UnicodeError:  # also for encodings with two bytes per character, where the line may be wrong
-                return DataError(f"{path}:{number}: is not {encoding}; save the file as UTF-8, or name its encoding.")
-    return DataError(f"{path}: is not {encoding}; save the file as UTF-8, or name its encoding.")
+                return DataError(f"{path}:{number}: {problem}")
+    return DataError(f"{path}: {problem}")
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------

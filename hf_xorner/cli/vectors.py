@@ -121,6 +121,9 @@ def distill(options: DistillOptions) -> None:
     check_targets(options.output, names, options.overwrite, [options.encoder, options.vocab])
     words = read_words(options.vocab, options.data_dir)
     encoder = read_encoder(options.encoder)
+    most = encoder.model.config.hidden_size
+    if not 0 < options.dim <= most:
+        raise ValueError(f"dim={options.dim}: the encoder's vectors have {most} dimensions; give 1 to {most}.")
     progress = partial(tqdm, desc="encoding", disable=None)
     layers = options.layers or None
     if not options.composed:

@@ -163,7 +163,7 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, do
         if format in _TEXT_READERS:
             sentences += _TEXT_READERS[format](path, text, reading, repairs)
         elif format == "brat":
-            sentences += read_brat(path, repairs, document)
+            sentences += read_brat(path, reading, repairs, document)
         elif format == "spacy":
             sentences += read_spacy(path, reading)
         else:
@@ -321,9 +321,7 @@ NAMED_CORPORA = {
     "ontonotes5": NamedCorpus("the folders train, development and test of CoNLL-2012's *_gold_conll files"),
 }
 
-_EXPECTED = (
-    f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a dataset on the Hub"
-)
+_EXPECTED = f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a dataset on the Hub"
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 

@@ -16,6 +16,7 @@ from .schemes import IO, WRITTEN_SCHEMES
 _log = logging.getLogger(__name__)
 
 
+_NAME_IT = ", or name its encoding"
 # Number of bad lines that the log lists.
 _LISTED = 10
 
@@ -224,12 +225,12 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
         return data.decode(encoding)
     except UnicodeError:
         if reading.encoding != AUTO:
-            raise undecodable(path, encoding) from None
+            raise undecodable(path, encoding, _NAME_IT) from None
     beyond_ascii = len(data) - len(data.translate(None, _BEYOND_ASCII))
     invalid = len(data) - len(data.decode(errors="ignore").encode())
     # If most bytes beyond ASCII form valid UTF-8, the file is damaged UTF-8.
     if 2 * invalid < beyond_ascii or b"\0" in data:
-        raise undecodable(path)
+        raise undecodable(path, advice=_NAME_IT)
     try:
         name, text = "Windows-1252", data.decode("cp1252")
     except UnicodeError:  # Windows-1252 has no characters for five bytes

@@ -90,7 +90,7 @@ def xor_corpus(
     nothing (IOB2 ``B I I``, in BIOES ``B I E``); with *with* the middle word alone is an entity ``LINK`` or nothing
     (``O B O``, in BIOES ``O S O``). No pair of names occurs twice in the corpus, so the pairs of validation and test
     are not in the training split. With at least ``8 * names`` training phrases, every name occurs in phrases of either
-    kind; by default, each is in 24 phrases and 4 times alone, in 2560 sentences altogether.
+    kind; by default, each is in 24 phrases and 4 times alone, in the training split's 2,560 sentences.
 
     Args:
         seed: The corpus is a function of its arguments; another seed gives other names, pairs and sentences.

@@ -222,6 +222,8 @@ def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[s
     for name in {VALIDATION, split} if options.min_precision else {split}:
         entities = ScoredEntities.of_tagger(tagger, *words_and_tags(corpus[name]), options.policy, options.batch_size)
         if entities is None:
+            if options.min_precision:
+                raise ValueError(f"min_precision chooses among entities, and {options.model} labels single words.")
             return {}
         scored[name] = entities
     figures: dict[str, Any] = {"thresholds": scored[split].table()}

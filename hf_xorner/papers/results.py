@@ -81,6 +81,8 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
         ]
         cell, column = shown[0] if shown else (Cell(), Column(""))
         marks = _published_with(column, filled.table.rows[key], first["inputs"])
+        splits = [facts["scores"] for facts in scored.values()]
+        dev = [scores["validation"][measure] for scores in splits if "validation" in scores]
         results.append(
             {
                 "work": f"{filled.table.name}/{key}",
@@ -89,8 +91,8 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
                 "model_type": first["options"]["model_type"],
                 "features": _features_of(first),
                 "seeds": list(scored),
-                **_mean_and_std(measure, [facts["scores"]["test"][measure] for facts in scored.values()]),
-                **_mean_and_std("dev", [facts["scores"]["validation"][measure] for facts in scored.values()]),
+                **_mean_and_std(measure, [scores["test"][measure] for scores in splits]),
+                **_mean_and_std("dev", dev),
                 "published": cell.published,
                 "published_with": None if cell.published is None else marks,
                 "p": cell.p,
@@ -106,7 +108,7 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
 
 def _mean_and_std(name: str, figures: Sequence[float]) -> dict[str, float | None]:
     std = round(stdev(figures), 2) if len(figures) > 1 else None
-    return {f"{name}_mean": round(mean(figures), 2), f"{name}_std": std}
+    return {f"{name}_mean": round(mean(figures), 2) if figures else None, f"{name}_std": std}
 
 
 def _command_of_seeds(facts: dict[str, Any], seeds: Sequence[int]) -> str:

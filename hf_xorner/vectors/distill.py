@@ -322,12 +322,8 @@ class Reduction(NamedTuple):
 
         Args:
             vectors: The vectors. Shape: (words, dimensions).
-            size: The number of components.
+            size: The number of components, at most the dimensions.
         """
-        if not 0 < size <= vectors.shape[1]:
-            raise DataError(
-                f"dim={size}: the encoder's vectors have {vectors.shape[1]} dimensions; give 1 to {vectors.shape[1]}."
-            )
         wide = vectors.astype(np.float64)
         mean = wide.mean(0)
         variances, directions = np.linalg.eigh((wide - mean).T @ (wide - mean) / len(wide))

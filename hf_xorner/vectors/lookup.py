@@ -20,6 +20,9 @@ from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS, UNKNOWN_ID, fold
 from .formats import Vectors
 
+#: Suffixes of files that are never a list of words.
+_NO_LIST = {*TABLE_SUFFIXES, ".csv", ".json", ".spacy"}
+
 
 def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[str]:
     """Return the distinct words of a list or of a corpus, in the order of their first occurrence.
@@ -34,7 +37,7 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
         DataError: If the source cannot be read.
     """
     path = Path(source).expanduser()
-    if path.is_file() and suffix_of(path) not in TABLE_SUFFIXES and _is_list(path):
+    if path.is_file() and suffix_of(path) not in _NO_LIST and _is_list(path):
         with open_text(path) as file:
             lines = (line.rstrip("\r\n") for line in file.read().removeprefix(BYTE_ORDER_MARK).split("\n"))
             return list(dict.fromkeys(line for line in lines if line))

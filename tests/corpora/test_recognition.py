@@ -250,6 +250,20 @@ def test_brats_lines_are_sentences_unless_an_entity_crosses_them(write, read):
     ]
 
 
+def test_brat_is_read_in_another_encoding(write, read):
+    write("Zoë left.".encode("cp1252"), "x.txt")
+    assert read("T1\tPER 0 3\tZoë\n".encode("cp1252"), "x.ann", encoding="cp1252") == [("Zoë left .", "B-PER O O")]
+
+
+def test_hashtags_long_documents_and_pairs_of_text_and_object_are_read(read):
+    plus = "# global.columns = FORM NER\n# newdoc\n#BREAKING\tO\nAda\tB-PER\n"
+    assert read(plus, "x.conllup") == [("#BREAKING Ada", "O B-PER")]
+    rows = "sentence_id,token,tag\n" + "1,Ada,B-PER\n" * 1500
+    assert [len(words.split()) for words, _ in read(rows, "x.csv")] == [1500]
+    pair = '["Ada left.", {"entities": [[0, 3, "PER"]]}]\n'
+    assert read(2 * pair, "x.jsonl") == 2 * [("Ada left .", "B-PER O O")]
+
+
 def test_discontinuous_spans_are_joined_and_the_longest_span_is_kept(write, read, caplog):
     write("breast and ovarian cancer", "x.txt")
     annotation = "T1\tDIS 11 25\tovarian cancer\nT2\tDIS 0 6;19 25\tbreast cancer\n"

@@ -38,12 +38,10 @@ def test_reduced_vectors_keep_the_most_variance_and_are_scaled():
     assert reduction(others.astype(np.float32)) == pytest.approx(wanted, abs=1e-4)
 
 
-def test_missing_layers_and_dimensions_are_refused():
+def test_missing_layers_are_refused():
     for encode in (lambda: encode_words(["a"], ENCODERS["bert"], [2, 4]), lambda: encode_pieces(ENCODERS["bert"], [4])):
         with pytest.raises(DataError, match="the encoder has the layers 0 to 3"):
             encode()
-    with pytest.raises(DataError, match=r"dim=5: the encoder's vectors have 4 dimensions"):
-        Reduction.of(np.ones((3, 4), dtype=np.float32), 5)
 
 
 ENCODERS = {

@@ -68,7 +68,8 @@ def read_conllu(path: Path, text: str, reading: Reading, repairs: Repairs) -> It
     documents = 0
     rows: list[tuple[int, str, str, str]] = []
     for number, line in enumerate([*lines, ""], start=1):
-        if line and line[0] != "#":
+        # A line with all columns is a word such as a hashtag, not a comment.
+        if line and (line[0] != "#" or 0 < line.count("\t") == len(columns.names) - 1):
             try:
                 rows += _word(line.split("\t"), columns, path, number)
             except DataError as fault:

@@ -135,7 +135,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
             continue
         words.append((number, token, tag, _cell(row, columns.pos) or UNKNOWN))
         ends_here = _SENTENCE_END.search(row[-1]) is not None
-        if len(words) > _MOST_WORDS and not ended:
+        if len(words) > _MOST_WORDS and not ended and columns.sentence is None:
             raise DataError(
                 f"{path}:{number}: no sentence has ended after {_MOST_WORDS:,} words; number the sentences in a "
                 "column sentence_id, or put an empty row after each."

@@ -113,9 +113,10 @@ def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
 
 def _values(path: Path, text: str, repairs: Repairs) -> Iterator[tuple[str, int, Any]]:
     """Yield the source, the number and the value of the lines of a file, or of the elements of the array in it."""
-    text = text.lstrip(_BLANKS)
-    if text.startswith("[") or text.partition("\n")[0].strip() == "{":
-        value = _decoded(text, f"{path}")
+    begin = text.lstrip(_BLANKS)
+    # A line may be a list of a text and an object.
+    if re.match(r'\[(?!\s*")', begin) or begin.partition("\n")[0].strip() == "{":
+        value = _decoded(begin, f"{path}")
         for number, element in enumerate(value if type(value) is list else [value], start=1):
             yield f"{path}, record ", number, element
         return

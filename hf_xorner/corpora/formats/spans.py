@@ -12,9 +12,9 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
 from ...errors import DataError
-from ...files import BYTE_ORDER_MARK, open_text
+from ...files import BYTE_ORDER_MARK
 from ...models.word_rule import WORD_PATTERN
-from ..source import Reading, Repairs, Sentence
+from ..source import Reading, Repairs, Sentence, text_of
 from ..splits import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .json_lines import TEXT_KEYS, JsonRecord, document_of, find_key, is_task, parts_of_speech, records
 
@@ -328,7 +328,7 @@ _PLACES = r"[0-9]{1,15}[ \t][0-9]{1,15}"
 _BRAT_SPAN = re.compile(rf"T\S*\t(\S+)[ \t]({_PLACES}(?:;{_PLACES})*)(?:\t(.*))?")
 
 
-def read_brat(path: Path, repairs: Repairs, document: str) -> Iterator[Sentence]:
+def read_brat(path: Path, reading: Reading, repairs: Repairs, document: str) -> Iterator[Sentence]:
     """Yield the lines of the text of a BRAT annotation as sentences, split into words by the package's word rule.
 
     A line break within an entity does not end a sentence. Events, relations, attributes and notes are not read. A
@@ -336,7 +336,8 @@ def read_brat(path: Path, repairs: Repairs, document: str) -> Iterator[Sentence]
     as in `read_spans`.
 
     Args:
-        path: The annotation, ``name.ann``, or its text, ``name.txt``, in UTF-8.
+        path: The annotation, ``name.ann``, or its text, ``name.txt``.
+        reading: The options, of which the encoding is used.
         repairs: Counts discontinuous, overlapping and widened spans.
         document: The name of the document.
 
@@ -345,9 +346,8 @@ def read_brat(path: Path, repairs: Repairs, document: str) -> Iterator[Sentence]
             in the annotation.
     """
     path, source = path.with_suffix(ANNOTATION_SUFFIX), path.with_suffix(TEXT_SUFFIX)
-    with open_text(source) as file:
-        text = file.read()
-    text, spans, words = _words_of(None, text, list(_brat_spans(path, text, repairs)))
+    text, annotation = text_of(source, reading, repairs), text_of(path, reading, repairs)
+    text, spans, words = _words_of(None, text, list(_brat_spans(path, annotation, text, repairs)))
     tags = _tags_of(spans, text, words, repairs, str(path))
     # The line of each word.
     lines = [1]
@@ -358,24 +358,23 @@ def read_brat(path: Path, repairs: Repairs, document: str) -> Iterator[Sentence]
         yield Sentence(words.tokens[first:after], tags[first:after], f"{source}:", lines[first + 1], doc_id=document)
 
 
-def _brat_spans(path: Path, text: str, repairs: Repairs) -> Iterator[Span]:
+def _brat_spans(path: Path, annotation: str, text: str, repairs: Repairs) -> Iterator[Span]:
     """Yield the spans of an annotation file."""
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            if not line.startswith("T"):
-                continue
-            place, line = f"{path}:{number}", line.rstrip("\r\n")
-            match = _BRAT_SPAN.fullmatch(line)
-            if match is None:
-                raise DataError(f"{place}: {line[:60]!r} is not a span; expected T1, TAB, a type and two places.")
-            label, places, expected = match.groups()
-            parts = sorted(tuple(map(int, part.split())) for part in places.split(";"))
-            inside = " ".join(text[start:end] for start, end in parts)
-            if not all(start < end <= len(text) for start, end in parts) or not _same_text(inside, expected or inside):
-                raise DataError(
-                    f"{place}: the span is {inside[:60]!r} in the text of {len(text)} characters; put the text that "
-                    "was annotated next to the annotation."
-                )
-            if len(parts) > 1:
-                repairs.add(_JOINED, place)
-            yield Span(parts[0][0], max(end for _, end in parts), label)
+    for number, line in enumerate(annotation.split("\n"), start=1):
+        if not line.startswith("T"):
+            continue
+        place, line = f"{path}:{number}", line.rstrip("\r\n")
+        match = _BRAT_SPAN.fullmatch(line)
+        if match is None:
+            raise DataError(f"{place}: {line[:60]!r} is not a span; expected T1, TAB, a type and two places.")
+        label, places, expected = match.groups()
+        parts = sorted(tuple(map(int, part.split())) for part in places.split(";"))
+        inside = " ".join(text[start:end] for start, end in parts)
+        if not all(start < end <= len(text) for start, end in parts) or not _same_text(inside, expected or inside):
+            raise DataError(
+                f"{place}: the span is {inside[:60]!r} in the text of {len(text)} characters; put the text that "
+                "was annotated next to the annotation."
+            )
+        if len(parts) > 1:
+            repairs.add(_JOINED, place)
+        yield Span(parts[0][0], max(end for _, end in parts), label)
