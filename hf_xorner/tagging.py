@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from .entities import BATCHES_AHEAD, Annotation, BaseTagger, Entities, Entity, NumberByLabel, number_by_label
 from .errors import DataError, first_line
-from .files import BYTE_ORDER_MARK, check_apart, decompressed, english, locked, open_bytes
+from .files import BYTE_ORDER_MARK, DECOMPRESSION_ERRORS, check_apart, decompressed, english, locked, open_bytes
 from .options import check_values, option
 
 _log = logging.getLogger(__name__)
@@ -47,6 +47,8 @@ FIELDS = ("tokens", "words", "text")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _BLANKS = re.compile(r"[ \t]+")
 _WORD = re.compile(r"[^\t\r\n]+")
+#: The number of a word in CoNLL-U; of a range of words (1-2), or of a word that is not in the text (1.1).
+_NUMBER = re.compile(r"\d+([-.]\d+)?")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCUMENT_START = "-DOCSTART-"
 _SCORE_DIGITS = 6  # further digits may depend on the number of threads
@@ -90,7 +92,7 @@ class TaggingOptions:
         "label in a text.",
     )
     batch_size: int = option(64, "Texts per batch.", bounds=(1, math.inf))
-    device: str | None = option(None, "The device of the model; by default a GPU if there is one.")
+    device: str | None = option(None, "The device of the model, such as cuda; by default the CPU.")
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -161,7 +163,8 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
     if source != STDIN and not _is_text(source) and Path(source).expanduser().is_dir():
         pairs = list(_pairs_of_folder(Path(source).expanduser(), output, options))
     elif output and output.exists() and not (options.overwrite and output.is_file()):  # /dev/null is no file
-        raise DataError(f"{output}: exists already; choose another output, or set overwrite.")
+        or_replace = ", or set overwrite" if output.is_file() else ""
+        raise DataError(f"{output}: exists already; choose another output{or_replace}.")
     for name, target in pairs:
         for path in (target, target.with_name(f"{target.name}.partial")) if target else ():
             check_apart(path, "/dev/stdin" if name == STDIN or _is_text(name) else name, options.model or english())
@@ -222,6 +225,8 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
 def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
     """Return the format to write: of the option, else of the output's suffix, else for the format of the input."""
     target = KINDS.get(_suffix_of(output)) if output else None
+    if target == "parquet":
+        raise DataError(f"{output}: Parquet is not written; name a file of JSON Lines (.jsonl) or CSV (.csv).")
     if options.redact:
         return "jsonl" if "jsonl" in (options.format, target) else "txt"
     if options.format != AUTO:
@@ -262,7 +267,8 @@ def _outputs(
             raise DataError(faults[0])
         tally.faults += len(faults)
         tally.first_fault = tally.first_fault or next(iter(faults), "")
-        annotations = tagger.annotate([record.item for record in block if record.item is not None], options.batch_size)
+        items = [record.item for record in block if record.item is not None]
+        annotations = tagger.annotate(items, options.batch_size, options.least_score())
         written = []
         for record in block:
             count += 1
@@ -336,10 +342,13 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
 def _lines(source: str) -> Iterator[str]:
     """Yield the lines of a file or of standard input, plain or gzip; bytes that are not UTF-8 become surrogates."""
     opened = nullcontext(decompressed(sys.stdin.buffer)) if source == STDIN else open_bytes(Path(source).expanduser())
-    with opened as file:
-        for number, line in enumerate(file):
-            text = line.decode("utf-8", "surrogateescape")
-            yield text if number else text.removeprefix(BYTE_ORDER_MARK)
+    try:
+        with opened as file:
+            for number, line in enumerate(file):
+                text = line.decode("utf-8", "surrogateescape")
+                yield text if number else text.removeprefix(BYTE_ORDER_MARK)
+    except DECOMPRESSION_ERRORS as error:  # from standard input
+        raise DataError(f"standard input: the gzip data are damaged ({error}); compress them again.") from None
 
 
 def _record(fields: dict[str, Any], field: str | None, place: str) -> Record:
@@ -381,10 +390,15 @@ def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field:
 def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: str | None) -> Iterator[Record]:
     csv.field_size_limit(1 << 30)  # the default of 128 kB is too small for texts
     reader = csv.DictReader((line for _, line in lines), delimiter=max(",;\t", key=header.count))
-    for row in reader:
-        place, more = f"{name}:{reader.line_num}", row.pop(None, None)
-        too_long = Record(row, None, f"{place}: has more fields than the header; quote the text.")
-        yield too_long if more else _record(row, field, place)
+    try:
+        if len(names := reader.fieldnames or ()) > len(set(names)):
+            raise DataError(f"{name}:1: two columns have the same name; rename one of them.")
+        for row in reader:
+            place, more = f"{name}:{reader.line_num}", row.pop(None, None)
+            too_long = Record(row, None, f"{place}: has more fields than the header; quote the text.")
+            yield too_long if more else _record(row, field, place)
+    except csv.Error as error:
+        raise DataError(f"{name}:{reader.line_num + 1}: is not CSV ({error}); quote the text.") from None
 
 
 def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
@@ -396,20 +410,22 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
     rows: list[tuple[int, list[str]]] = []  # the line and the columns of each word
     for number, line in chain(lines, [(0, "")]):
         bare = line.rstrip("\r\n")
-        if bare.strip(" \t"):
+        if bare.strip(" \t") and not bare.startswith(_DOCUMENT_START):
             if bare.startswith("#begin document"):
                 raise DataError(f"{name}: CoNLL-2012 cannot be tagged; convert it by `hf-xorner data convert`.")
-            may_be_comment = bare.startswith("#") and not rows
+            # A line with all columns is a word, such as a hashtag.
+            may_be_comment = not rows and re.match("#" if columns else r"##?[ \t]|#[^ \t]*$", bare)
             if not columns and not may_be_comment:
                 by_tab = "\t" in bare
             values = bare.split("\t") if by_tab else _BLANKS.split(bare.strip(" \t"))
-            if not bare.startswith(_DOCUMENT_START) and (not may_be_comment or len(values) == columns):
+            if not may_be_comment or len(values) == columns:
                 rows.append((number, values))
                 columns = columns or len(values)
         elif rows:
             if column is None:  # in CoNLL-U and other formats, the first column numbers the words
-                numbers = [values[0] for _, values in rows if values[0].isdecimal()]
-                is_numbered = columns > 2 and rows[0][1][0][0] == "1" and numbers[:2] == ["1", "2"][: len(numbers)]
+                first = [values[0] for _, values in rows]
+                numbers = [number for number in first if number.isdecimal()]
+                is_numbered = columns > 2 and all(map(_NUMBER.fullmatch, first)) and numbers[:2] in (["1"], ["1", "2"])
                 column = int(is_numbered)
             for number, values in rows:
                 if len(values) != columns or not -columns <= column < columns:
@@ -417,7 +433,6 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
                     yield Record({}, None, f"{name}:{number}: {fault}")
                     break
             else:
-                # CoNLL-U has separate lines for ranges of words (1-2) and for words that are not in the text (1.1).
                 words = [values[column] for _, values in rows if not is_numbered or values[0].isdecimal()]
                 yield _record({"words": words}, None, f"{name}, the sentence at line {rows[0][0]}")
             rows = []
@@ -487,7 +502,7 @@ def _redacted(record: Record, annotation: Annotation, format: str, template: str
     """Return the redacted text of a record as a line, or as an object with the replaced entities."""
     redacted = annotation.entities.redact(template)
     if format != "jsonl":
-        return f"{redacted.text}\n"
+        return re.sub(r"\r?\n", " ", redacted.text) + "\n"
     fault = {"error": record.fault} if record.fault else {}
     content = {"text": redacted.text, **fault, "replaced": _entities(record, redacted)}
     return json.dumps(content, ensure_ascii=False) + "\n"

@@ -103,6 +103,8 @@ def test_redacted_texts_are_written_alone_or_with_the_replaced_entities(tag, tag
         assert Entities(map(Entity, record["replaced"]), record["text"]).restore() == text
     (tmp_path / "in.jsonl").write_text('{"text": "Ann Smith", "author": "Ann"}\n{"no": "Ann"}')
     assert "Ann" not in ok(tag("in.jsonl", "--redact", "--skip_bad_lines"))
+    (tmp_path / "two.jsonl").write_text(json.dumps({"text": "\r\n".join(TEXTS)}))
+    assert ok(tag("two.jsonl", "--redact")).count("\n") == 1
     assert "format=conll" in fault(tag("in.txt", "--redact", "--format", "conll"))
 
 
@@ -153,6 +155,17 @@ def test_columns_of_words(tag, tagger, tmp_path):
         ]
         assert lines == [*expected, ""]
     assert objects(ok(tag("in.tsv", "--field", -1, "--format", "jsonl")))[1]["words"] == ["O", "O"]
+    # A first word that is a number or hashtag, an empty first column, and documents without an empty line between them.
+    for content, expected in (
+        ("1996-08-22 CD B O\nBonn N B O\n\nAnn N B O\n", [["1996-08-22", "Bonn"], ["Ann"]]),
+        ("1 CD O\nIan N O\n", [["1", "Ian"]]),
+        ("#nice\tO\nAnn\tO\n", [["#nice", "Ann"]]),
+        ("Bonn\tO\n-DOCSTART-\t-X-\nAnn\tO\n", [["Bonn"], ["Ann"]]),
+    ):
+        (tmp_path / "some.conll").write_text(content)
+        assert [record["words"] for record in objects(ok(tag("some.conll", "--format", "jsonl")))] == expected
+    (tmp_path / "some.conll").write_text("\tAnn\tO\n")
+    assert "a word is empty" in fault(tag("some.conll"))
 
 
 def test_rows_of_csv_and_parquet(tag, tagger, tmp_path):
@@ -252,6 +265,8 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
     (tmp_path / "in.txt").write_text("Ann\n")
     (tmp_path / "broken.txt.gz").write_bytes(gzip.compress(os.urandom(9999).hex().encode())[:-900])
     (tmp_path / "cut.json").write_text('[{"text": "Ann"}')
+    (tmp_path / "odd.csv").write_bytes(b"id,text\n1,Ann\rBo\n")
+    (tmp_path / "twice.csv").write_text("id,text,id\n1,Ann,2\n")
     (tmp_path / "onto.conll").write_text("#begin document (a); part 000\na 0 0 Ann\n\n")
     for arguments, sentence in (
         (("in.txt", "--format", "xml"), "format"),
@@ -260,6 +275,10 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("in.txt", "--input_format", "conll", "--field", "4"), "columns"),
         (("in.txt", "--input_format", "conll", "--field", "word"), "the number of the words' column"),
         (("in.txt", "--output", "."), "exists already"),
+        (("in.txt", "--output", "out.parquet"), "Parquet is not written"),
+        (("in.txt", "--min_score", 0.9, "PER=0.8"), "a number, or one for each label"),
+        (("odd.csv",), "odd.csv:2: is not CSV"),
+        (("twice.csv",), "two columns have the same name"),
         (("broken.txt.gz",), "broken.txt.gz: the gzip file is damaged"),
         (("cut.json",), "cut.json: is not JSON"),
         (("onto.conll",), "onto.conll: CoNLL-2012"),

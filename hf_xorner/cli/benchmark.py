@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader
 from .. import Tagger, load_corpus
 from ..corpora.assemble import words_and_tags
 from ..export.runtime import OnnxTagger
+from ..files import write_whole
 from ..options import option, read_options
 from ..registration import CONFIGS
 from ..training import TaggerTrainer, TaggingCollator, prepare
@@ -105,12 +106,14 @@ def run(words: Iterable[str]) -> None:
         cells = (f"{row[key]:,.{0 if row[key] >= 1000 else 2}f}" if key in row else "" for key in columns)
         print(f"{name:<40}" + "".join(f"{cell:>14}" for cell in cells))
     if options.json:
-        Path(options.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        write_whole(Path(options.json), json.dumps(rows, indent=2) + "\n")
 
 
 def measure(names: list[str], options: Options, folder: str) -> Rows:
     """Return the figures of the models, of their exports and of spaCy."""
     corpus = load_corpus(options.dataset, options.data_dir)
+    if "test" not in corpus:
+        raise ValueError(f"{options.dataset} has no test split, which is timed; name a folder with one.")
     test = corpus["test"]["tokens"][: options.sentences]
     single = test[:: -(-len(test) // SINGLE)]
     calls: Calls = {}

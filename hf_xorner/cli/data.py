@@ -13,7 +13,7 @@ from ..corpora.assemble import assemble
 from ..corpora.load import inputs_of
 from ..corpora.schemes import WRITTEN_SCHEMES
 from ..corpora.source import SEPARATORS, WRITTEN_FORMATS
-from ..files import check_apart
+from ..files import check_apart, write_whole
 from ..options import Commands, option, run_command
 
 EXAMPLES = (
@@ -72,8 +72,7 @@ def stats(options: StatsOptions) -> None:
     statistics = corpus_statistics(corpus)
     if options.json:
         check_apart(options.json, *inputs_of(options.dataset, options.data_dir))
-        text = json.dumps(statistics, indent=2, ensure_ascii=False)
-        Path(options.json).write_text(f"{text}\n", encoding="utf-8")
+        write_whole(Path(options.json), json.dumps(statistics, indent=2, ensure_ascii=False) + "\n")
     print(statistics_table(statistics))
 
 

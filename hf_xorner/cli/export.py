@@ -39,8 +39,8 @@ class Options:
     )
     quantize: str | None = option(
         None,
-        '"int8" or "fp16": save weights in 8 or 16 bits; computations are in 32 bits. With int8, the size is about a '
-        "quarter, and few labels differ.",
+        '"int8" or "fp16": save weights in 8 or 16 bits; computations are in 32 bits. With int8, weights of 32 bits '
+        "take a quarter of their size (vectors in 4 bits stay as they are), and few labels differ.",
         choices=("int8", "fp16"),
     )
 

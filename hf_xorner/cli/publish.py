@@ -46,6 +46,8 @@ def run(words: Sequence[str]) -> None:
     """Publish, copy or check a folder as the options say, and print a report."""
     options = read_options(Options, words)
     folder = options.model
+    if options.dry_run and (options.output or options.space):
+        raise ValueError("dry_run shows an upload; leave out output and space.")
     if options.output is not None and options.repo_id is None:
         names = copy_model(check_with_card(folder, onnx=options.onnx), options.output, weights=options.weights)
         print(f"{options.output}: {len(names)} files")

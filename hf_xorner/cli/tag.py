@@ -40,7 +40,7 @@ class Options(TaggingOptions):
 
     source: str | None = option(
         None,
-        "A text that holds a blank, a file, a folder, or owner/name on the Hub; by default, and for -, standard input.",
+        "A text with a space, a file, a folder, or owner/name on the Hub; by default, and for -, standard input.",
         positional=True,
     )
 
@@ -67,7 +67,10 @@ def _exported(options: Options) -> OnnxTagger | None:
     folder = _english_package() if options.model is None else Path(options.model)
     # A folder with weights may have an outdated graph.
     exported = folder and (folder / GRAPH_FILE).is_file() and not (folder / "model.safetensors").is_file()
-    if options.device or not folder or not exported or not find_spec("onnxruntime"):
+    usable = not options.device and find_spec("onnxruntime")
+    if options.model and exported and not usable:
+        raise ValueError(f"{folder} is an ONNX export; install hf_xorner[onnx], and leave out device.")
+    if not folder or not exported or not usable:
         return None
     return OnnxTagger.from_pretrained(folder, min_score=options.least_score())
 

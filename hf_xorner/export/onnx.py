@@ -13,6 +13,7 @@ from pathlib import Path
 
 import onnx
 import torch
+from transformers.utils import SAFE_WEIGHTS_NAME
 
 from ..files import write_whole
 from ..loading import load
@@ -40,6 +41,8 @@ def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> lis
     contents = exported_files(source, precision) | {RUNTIME_FILE: runtime_code().encode()}
     if output.resolve() == Path(source).resolve():
         contents = {name: contents[name] for name in (GRAPH_FILE, RUNTIME_FILE)}
+    elif (output / SAFE_WEIGHTS_NAME).exists():
+        raise ValueError(f"{output} holds the weights of another model; name another folder.")
     return [write_whole(output / name, content) for name, content in contents.items()]
 
 

@@ -1,6 +1,7 @@
 """ONNX graphs give the labels and probabilities of PyTorch, for every architecture, decoder, length and batch."""
 
 import json
+import shutil
 import sys
 
 import helpers
@@ -235,6 +236,12 @@ def test_an_export_into_the_folder_of_the_model_leaves_its_files(saved):
     after = {path.name: path.read_bytes() for path in saved.iterdir()}
     assert before.items() <= after.items()
     assert set(after) - set(before) <= {"model.onnx", "onnx_tagger.py"}
+
+
+def test_an_export_into_the_folder_of_another_model_is_refused(saved, tmp_path):
+    other = shutil.copytree(saved, tmp_path / "other")
+    with pytest.raises(ValueError, match="holds the weights of another model"):
+        export_onnx(str(saved), other)
 
 
 def failure(arguments, capsys):

@@ -143,6 +143,7 @@ def test_the_command_publishes_and_needs_one_destination(hub, script, folder, mo
     for options in ([], ["--output", "there", "--repo_id", NAME], ["--repo_id", NAME, "--weights", "false"]):
         code, out, errors = script("publish.py", folder, *options)
         assert (code, out) == (1, "") and "--repo_id" in errors
+    assert "dry_run shows an upload" in script("publish.py", folder, "--output", "there", "--dry_run")[2]
 
 
 @pytest.mark.slow
