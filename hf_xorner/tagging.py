@@ -163,8 +163,7 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
     if source != STDIN and not _is_text(source) and Path(source).expanduser().is_dir():
         pairs = list(_pairs_of_folder(Path(source).expanduser(), output, options))
     elif output and output.exists() and not (options.overwrite and output.is_file()):  # /dev/null is no file
-        or_replace = ", or set overwrite" if output.is_file() else ""
-        raise DataError(f"{output}: exists already; choose another output{or_replace}.")
+        raise DataError(f"{output}: exists already; choose another output{', or set overwrite' * output.is_file()}.")
     for name, target in pairs:
         for path in (target, target.with_name(f"{target.name}.partial")) if target else ():
             check_apart(path, "/dev/stdin" if name == STDIN or _is_text(name) else name, options.model or english())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..hub import Checked, publish
-from ..hub.publish import MAIN, check_with_card, copy_model
+from ..hub.publish import MAIN, check_with_card
 from ..hub.space import write_space
 from ..options import option, read_options
 
@@ -17,8 +17,7 @@ EXAMPLES = (
 DESCRIPTION = (
     "A model without a card gets one. Before the upload, the model is loaded in a new process without this package, "
     "and the code in its folder is compared with this package's code. The token is read from `hf auth login` or "
-    "HF_TOKEN. --output copies the files into a folder instead; --space publishes nothing, and writes the handler of "
-    "an Inference Endpoint and a Space."
+    "HF_TOKEN. --space publishes nothing, and writes the handler of an Inference Endpoint and a Space."
 )
 
 
@@ -27,9 +26,7 @@ class Options:
     """The options of publishing."""
 
     model: str = option(help="The folder of the model.", positional=True)
-    repo_id: str | None = option(None, "The repository, owner/name.", aliases=("--repo",))
-    output: str | None = option(None, "A new folder to copy the files to, in place of the Hub.", aliases=("--to",))
-    weights: bool = option(True, "With --output: false to copy only card and config.")
+    repo_id: str = option(help="The repository, owner/name.", aliases=("--repo",))
     dry_run: bool = option(False, "Check, show what would be uploaded, and stop.")
     private: bool | None = option(None, "Create a private repository.")
     revision: str = option(MAIN, "The branch.")
@@ -43,24 +40,17 @@ class Options:
 
 
 def run(words: Sequence[str]) -> None:
-    """Publish, copy or check a folder as the options say, and print a report."""
+    """Publish or check a model, or write a Space for it, and print a report."""
     options = read_options(Options, words)
-    folder = options.model
-    if options.dry_run and (options.output or options.space):
-        raise ValueError("dry_run shows an upload; leave out output and space.")
-    if options.output is not None and options.repo_id is None:
-        names = copy_model(check_with_card(folder, onnx=options.onnx), options.output, weights=options.weights)
-        print(f"{options.output}: {len(names)} files")
-    elif options.repo_id is None or options.output is not None or not options.weights:
-        raise ValueError("name the destination: --repo_id OWNER/NAME on the Hub, or a folder by --output.")
+    if options.dry_run:
+        print("\n".join(plan(check_with_card(options.model, onnx=options.onnx), options)))
     elif options.space is not None:
-        for path in write_space(folder, options.repo_id, options.space, revision=options.tag or options.revision):
+        revision = options.tag or options.revision
+        for path in write_space(options.model, options.repo_id, options.space, revision=revision):
             print(f"written: {path}")
-    elif options.dry_run:
-        print("\n".join(plan(check_with_card(folder, onnx=options.onnx), options)))
     else:
         commit = publish(
-            folder,
+            options.model,
             options.repo_id,
             private=options.private,
             revision=options.revision,

@@ -47,7 +47,7 @@ def run(words: Sequence[str]) -> None:
     # Locked until the model is published, so that no other run replaces it before.
     with folder_locked(folder, training):
         for ready in each_run(run, training, config_fields):
-            scores[ready.trainer.args.seed] = train(ready, words, folder)
+            scores[ready.trainer.args.seed] = train(ready)
         if training.process_index != 0:
             return
         if run.seeds:
@@ -63,8 +63,8 @@ def run(words: Sequence[str]) -> None:
             print(f"published as {commit.commit_url}")
 
 
-def train(ready: TrainingRun, words: Sequence[str], folder: str) -> dict[str, Any]:
-    """Train, and return the scores; the words and the output folder of the command line are used for advice."""
+def train(ready: TrainingRun) -> dict[str, Any]:
+    """Train, print the scores and advice, and return the scores."""
     main = ready.trainer.is_world_process_zero()
     if main:
         introduce(ready)
@@ -75,7 +75,7 @@ def train(ready: TrainingRun, words: Sequence[str], folder: str) -> dict[str, An
     if main:
         print(score_table(scores))
         print(f"saved in {ready.trainer.args.output_dir}", flush=True)
-        if limits := advice(read_facts(ready.trainer.args.output_dir), words, folder):
+        if limits := advice(read_facts(ready.trainer.args.output_dir)):
             print(limits, flush=True)
     return scores
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from huggingface_hub import CommitInfo, HfApi
@@ -15,7 +13,7 @@ from huggingface_hub import CommitInfo, HfApi
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE
 from ..files import FACTS_FILE
 from .card import CARD, write_card
-from .checks import CONFIG, DESCRIPTION, HANDLER, MODEL_FILES, Checked, check_folder
+from .checks import CONFIG, HANDLER, MODEL_FILES, Checked, check_folder
 
 MAIN = "main"
 
@@ -98,25 +96,6 @@ def prepare_repository(
         raise ValueError(f"{repo_id} is public; make it private in its settings first, or name another repository.")
     if not overwrite and any(file.rfilename == CONFIG for file in info.siblings or ()):
         raise ValueError(f"{repo_id} has a model on {revision}; name another repository, or add --overwrite.")
-
-
-def copy_model(checked: Checked, target: str | Path, *, weights: bool = True) -> list[str]:
-    """Copy the files that would be published into a new folder, and return their names.
-
-    Args:
-        checked: The model's folder.
-        target: The folder to write.
-        weights: False to copy only the card, its pictures and the config.
-
-    Raises:
-        ValueError: If the folder exists.
-    """
-    described = (CONFIG, *DESCRIPTION)
-    names = [name for name in checked.names if weights or any(fnmatchcase(name, pattern) for pattern in described)]
-    target = new_folder(target)
-    for name in names:
-        shutil.copyfile(checked.folder / name, target / name)  # without the mode: safetensors makes weights private
-    return names
 
 
 def new_folder(target: str | Path) -> Path:

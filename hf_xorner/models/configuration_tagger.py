@@ -34,6 +34,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
 }
 _MOST_LABELS, _LONGEST_LIST = 4096, 100
 _ODD = ("context_widths", "filter_width")
+_NOT_EMPTY = ("char_widths", "dilations")
 
 #: Types in transformers of text encoders that return one state per piece.
 ENCODERS = (
@@ -287,10 +288,13 @@ class TaggerConfig(PreTrainedConfig):
                 continue
             least, most = bounds
             values = value if isinstance(value, (list, tuple)) else [value]
-            if len(values) > _LONGEST_LIST or not all(least <= number <= most for number in values):
+            numbers = all(isinstance(number, (int, float)) and least <= number <= most for number in values)
+            if len(values) > _LONGEST_LIST or not numbers or (not values and entry.name in _NOT_EMPTY):
                 raise ValueError(f"{entry.name}={str(value)[:100]} must be from {least} to {most:,}.")
             if entry.name in _ODD and not all(number % 2 for number in values):
                 raise ValueError(f"{entry.name}={value} must be odd, so that windows are centred on a word.")
+        if sorted(self.id2label or ()) != [*range(len(self.id2label or ()))]:
+            raise ValueError(f"id2label has the ids {sorted(self.id2label or ())}; number the labels from 0.")
         if len(self.id2label or ()) > _MOST_LABELS:
             raise ValueError(f"id2label has {len(self.id2label or ()):,} labels, more than {_MOST_LABELS:,}.")
         for name, choices in ChainMap(*(vars(base).get("choices", {}) for base in type(self).__mro__)).items():

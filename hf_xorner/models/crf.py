@@ -214,7 +214,7 @@ class ScaledMessages:
     start and from the end of a sentence.
 
     Emissions, transitions and each step are scaled to a maximum of 1. A weight that underflows may lose a path that
-    later words favour; `exact` tells whether that is excluded.
+    later words favour; `exact` returns True if this did not happen.
     """
 
     def __init__(self, chain: Chain, lengths: Tensor) -> None:

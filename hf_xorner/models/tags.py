@@ -46,7 +46,7 @@ class TagSpace:
     def __init__(self, labels: list[str], scheme: str = "bioes") -> None:
         self.labels, self.scheme = labels, scheme
         if len(set(labels)) < len(labels):
-            raise ValueError(f"The labels {labels} name one label twice; give every id of id2label another name.")
+            raise ValueError(f"The labels {labels} contain a label twice; give every id of id2label its own name.")
         self.chunked = any(label.startswith(("B-", "I-")) for label in labels)
         self._lists = _chunk_tables(labels, scheme) if self.chunked else _plain_tables(labels)
         self._on: dict[torch.device, Tables] = {}

@@ -158,7 +158,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             pad_token=PAD,
             unk_token=UNKNOWN,
             model_max_length=NO_LIMIT,
-            split_special_tokens=True,  # The text "[PAD]" is a text.
+            split_special_tokens=True,  # "[PAD]" in a text is not a special token.
             characters=characters,
             **policies,
         )
@@ -185,9 +185,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """Restore a pickle or a copy, whose backend has lost `encode_special_tokens`."""
         self.__dict__.update(state)
         self._tokenizer.encode_special_tokens = self.split_special_tokens
-
-    # Older names of `__call__`.
-    encode_plus = batch_encode_plus = PreTrainedTokenizerFast.__call__
 
     @property
     def characters(self) -> str:

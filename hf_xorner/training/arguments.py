@@ -114,7 +114,8 @@ class RunArguments(Reading):
     vectors_as: str = option(
         "frozen",
         'Use of the vectors. "frozen": as the only word vectors, never trained (li2020). "tuned": as initial values of '
-        'the trained ones (lample2016, ma2016, chen2019). "beside": frozen, in addition to trained ones of word_dim.',
+        'the trained ones (lample2016, ma2016, chen2019). "beside": frozen, in addition to trained ones. Only these '
+        "have the size word_dim; else it is that of the vectors.",
         choices=("frozen", "tuned", "beside"),
     )
     most_frequent_vectors: int | None = option(
@@ -172,8 +173,6 @@ class RunArguments(Reading):
                     raise ValueError(f"{name} cannot be combined with vectors={AUTO}; leave one of them out.")
         if self.teacher_text and not self.teacher:
             raise ValueError("teacher_text needs a model that labels it; name one with teacher.")
-        if self.teacher and self.model_type == "stack-lstm":
-            raise ValueError("A Stack-LSTM cannot learn from a teacher; choose another model_type.")
         if self.model_name_or_path is None:
             for name in ("train_only", "keep_labels"):
                 if name in _changed(self):
@@ -232,7 +231,7 @@ class TaggerTrainingArguments(TrainingArguments):
     max_grad_norm: float = option(0.0, "Clip gradients to this norm; 0: no clipping.", bounds=(0, math.inf))
     eval_strategy: str = option("epoch", "When to score the validation data.")
     save_strategy: str = option("epoch", "When to write a checkpoint.")
-    save_total_limit: int | None = option(1, "Checkpoints kept in addition to the best one.")
+    save_total_limit: int | None = option(2, "Checkpoints kept, the best one included.")
     logging_strategy: str = option("epoch", "When to log the loss.")
     # It reads the loss of every step, so every step would wait for the GPU.
     logging_nan_inf_filter: bool = option(False, "Log the mean of earlier losses in place of NaN and infinite ones.")
@@ -258,6 +257,8 @@ class TaggerTrainingArguments(TrainingArguments):
         for name in ("prediction_loss_only", "dataloader_drop_last"):
             if getattr(self, name):
                 raise ValueError(f"{name} removes data that the scores need; leave it out.")
+        if self.label_smoothing_factor:
+            raise ValueError("label_smoothing_factor replaces the model's loss; leave it out.")
         if self.momentum and self.optimizer != "sgd":
             raise ValueError(f"momentum={self.momentum} needs optimizer=sgd; add it, or leave momentum out.")
         if self.epoch_decay is not None and self.lr_scheduler_type != "constant":
@@ -281,6 +282,10 @@ class TaggerTrainingArguments(TrainingArguments):
             self.accelerator_config.non_blocking = True
 
 
+#: Options for which Python code and YAML may give one value in place of a list.
+_LISTS = {"seeds", "more_data", "teacher", "teacher_text", "fallback"}
+
+
 def arguments_of(
     options: Mapping[str, Any], recipe: str | None = None
 ) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
@@ -298,11 +303,15 @@ def arguments_of(
     values = {**full_names(base.options if base else {}, *kinds), **full_names(options, *kinds)}
     values = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
     values = {name: value for name, value in values.items() if value is not None}
+    for name in _LISTS & values.keys():
+        values[name] = list(values[name]) if isinstance(values[name], (list, tuple)) else [values[name]]
     explicit = set(values)
     run = RunArguments(**_taken(values, RunArguments))
     run.recipe, run.explicit, run.seeds = base.name if base else None, explicit, list(dict.fromkeys(run.seeds))
     if run.model_name_or_path:
         adopt(run, explicit)
+    if run.teacher and run.model_type == "stack-lstm":
+        raise ValueError("A Stack-LSTM cannot learn from a teacher; choose another model_type.")
     values.setdefault("output_dir", str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}"))
     try:
         training = TaggerTrainingArguments(**_taken(values, TaggerTrainingArguments))

@@ -264,10 +264,9 @@ def with_teachers(
     for teacher in teachers:
         inner = teacher.model.tags.inner_tags
         if sorted(inner) != sorted(tags):
-            theirs, ours = ({t.partition("-")[2] for t in names if "-" in t} or set(names) for names in (inner, tags))
             raise DataError(
-                f"teacher={teacher.source!r} has the types {', '.join(sorted(theirs))}, and the training data have "
-                f"{', '.join(sorted(ours))}; name a teacher with the same types."
+                f"teacher={teacher.source!r} has the tags {', '.join(sorted(inner))}, and the student "
+                f"{', '.join(sorted(tags))}; name a teacher with the same types and tag_scheme."
             )
 
     def label(sentences: list[list[str]]) -> Tensor:

@@ -18,7 +18,7 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import Trainer
 
-from ..corpora.assemble import TOKENS, TRAIN, corpus_fingerprint, split_fingerprint
+from ..corpora.assemble import TOKENS, TRAIN, split_fingerprint
 from ..corpora.hold_out import HeldOut
 from ..corpora.statistics import corpus_statistics
 from ..files import FACTS_FILE, file_fingerprint, write_whole
@@ -115,6 +115,7 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
 def data_facts(
     source: str,
     corpus: DatasetDict,
+    fingerprint: str,
     held_out: HeldOut | None = None,
     more: Sequence[tuple[str, Dataset]] = (),
 ) -> dict[str, Any]:
@@ -122,11 +123,10 @@ def data_facts(
 
     The counts of the split `train` include the further corpora; the fingerprint of the corpus does not.
     """
-    num_own = len(corpus[TRAIN]) - sum(len(train) for _, train in more)
     counts = ("sentences", "tokens", "entities", "per_type", "per_tag")
     data: dict[str, Any] = {
         "source": _without_folder(source),
-        "fingerprint": corpus_fingerprint(DatasetDict({**corpus, TRAIN: corpus[TRAIN].select(range(num_own))})),
+        "fingerprint": fingerprint,
         "splits": {
             split: {name: figures[name] for name in counts if name in figures}
             for split, figures in corpus_statistics(corpus).items()
@@ -149,6 +149,7 @@ def data_facts(
 def facts_before(
     trainer: Trainer,
     corpus: DatasetDict,
+    fingerprint: str,
     run: RunArguments,
     options: dict[str, Any],
     command: str,
@@ -160,6 +161,7 @@ def facts_before(
     Args:
         trainer: The trainer.
         corpus: The splits.
+        fingerprint: The fingerprint of the corpus without further corpora.
         run: The arguments of the run.
         options: See `options_of`.
         command: See `command_of`.
@@ -172,7 +174,7 @@ def facts_before(
         "command": command,
         "options": options,
         "inputs": input_facts(run),
-        "data": data_facts(run.dataset, corpus, held_out, list(zip(run.more_data, more, strict=True))),
+        "data": data_facts(run.dataset, corpus, fingerprint, held_out, list(zip(run.more_data, more, strict=True))),
         "hardware": {
             "device": device.type,
             "name": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),

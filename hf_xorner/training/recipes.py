@@ -107,7 +107,7 @@ def _located(source: str) -> Path:
         raise ValueError(
             f"{source!r} is a table, which `hf-xorner reproduce` runs; its recipes are {recipes or 'those of others'}."
         )
-    if path.suffix in (".yaml", ".yml") or path.is_file():
+    if path.is_file():
         return path
     raise ValueError(
         f"The recipe {source!r} is unknown: there is no such file, and of the package's recipes "

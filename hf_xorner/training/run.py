@@ -19,7 +19,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
 from ..corpora import load_corpus
-from ..corpora.assemble import words_and_tags
+from ..corpora.assemble import corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import hold_out
 from ..corpora.load import Source, name_of
 from ..corpora.schemes import UNLABELLED_TAG
@@ -28,7 +28,6 @@ from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..files import FACTS_FILE, check_apart, locked
 from ..models.configuration_tagger import TaggerConfig
-from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from ..options import full_names
 from ..registration import CONFIGS
@@ -58,7 +57,8 @@ def folder_locked(folder: str | Path, arguments: TrainingArguments) -> AbstractC
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the complete checkpoints in a folder, the newest last; the Trainer writes the state of each last."""
     complete = [path.parent for path in folder.glob(f"checkpoint-*/{TRAINER_STATE_NAME}")]
-    return sorted(complete, key=lambda checkpoint: int(checkpoint.name.removeprefix("checkpoint-")))
+    numbers = {path: path.name.removeprefix("checkpoint-") for path in complete}
+    return sorted((path for path in complete if numbers[path].isdecimal()), key=lambda path: int(numbers[path]))
 
 
 def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
@@ -188,7 +188,7 @@ class TrainingRun(NamedTuple):
                     shutil.rmtree(earlier)
             trainer.accelerator.wait_for_everyone()
             trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
-            if self.average is not None:
+            if self.average is not None and self.average.weights:
                 keep_the_better(trainer, self.average)
             if self.run.quantize:
                 model = trainer.accelerator.unwrap_model(trainer.model)
@@ -300,6 +300,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     if "train" not in corpus or not _has_words(corpus["train"]):
         raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
     corpus, held_out = hold_out(corpus, run.hold_out, run.dataset)
+    fingerprint = corpus_fingerprint(corpus)
     corpus, more = with_more_data(corpus, run.more_data, run.data_dir, run.reading())
     if run.train_on_validation and "validation" in corpus:
         corpus["train"] = concatenate_datasets([corpus["train"], corpus["validation"]])
@@ -321,7 +322,6 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     with training.main_process_first(desc="preparing the data"):
         corpus = _with_more_columns(corpus, run, training, start)
     validation = corpus["validation"] if "validation" in corpus and _has_words(corpus["validation"]) else None
-    _choose_metric(training, start.model, validation is not None)
     trainer = TaggerTrainer(
         start.model,
         training,
@@ -335,7 +335,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     if average is not None:
         trainer.add_callback(average)
     main = trainer.is_world_process_zero()
-    facts = facts_before(trainer, corpus, run, options, command, held_out, more) if main else None
+    facts = facts_before(trainer, corpus, fingerprint, run, options, command, held_out, more) if main else None
     return TrainingRun(corpus, trainer, coverage, average, run, facts, chosen)
 
 
@@ -360,25 +360,6 @@ def _has_words(split: Dataset) -> bool:
     return any(map(len, split[WORDS]))
 
 
-def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
-    """Set the metric that selects the best epoch; without validation data, the last epoch is kept.
-
-    Raises:
-        ValueError: If `metric_for_best_model` does not exist for the model's labels.
-    """
-    if not validated:
-        training.eval_strategy, training.load_best_model_at_end, training.eval_on_start = "no", False, False
-        return
-    scores = ("f1", "precision", "recall", "accuracy") if model.tags.chunked else ("accuracy",)
-    metric = training.metric_for_best_model
-    if metric in (None, "loss"):
-        training.metric_for_best_model, training.greater_is_better = scores[0], True
-    elif metric.removeprefix("eval_") not in (*scores, "loss"):
-        raise ValueError(
-            f"metric_for_best_model={metric!r} is unknown; choose one of {', '.join(scores)} and eval_loss."
-        )
-
-
 def each_run(
     run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]
 ) -> Iterator[TrainingRun]:
@@ -395,14 +376,14 @@ def each_run(
     ready.leave()
 
 
-def train(dataset: Source = "xor", recipe: str | None = None, **options: Any) -> Tagger:
+def train(dataset: Source | None = None, recipe: str | None = None, **options: Any) -> Tagger:
     """Train a tagger, save it, and return it.
 
         tagger = train("my_corpus/", model_type="cnn-lstm-crf", num_train_epochs=20, output_dir="my_tagger")
 
     Args:
         dataset: A corpus by name, a file, a folder, owner/name on the Hub, a `Dataset`, `DatasetDict`, `DataFrame` or
-            list of (words, tags); see `hf_xorner.load_corpus`.
+            list of (words, tags); see `hf_xorner.load_corpus`. By default that of the recipe, or xor.
         recipe: A recipe of the package or a YAML file, which `dataset` and `options` override.
         **options: The options of ``hf-xorner train``, short names such as ``lr`` included: arguments of the `Trainer`
             and fields of the model's config.
@@ -416,8 +397,8 @@ def train(dataset: Source = "xor", recipe: str | None = None, **options: Any) ->
     """
     options = full_names(options, RunArguments, TaggerTrainingArguments)
     source = options.pop("dataset", dataset)
-    in_memory = not isinstance(source, (str, Path))
-    if in_memory or not recipe or source != "xor":
+    in_memory = not isinstance(source, (str, Path, type(None)))
+    if source is not None:
         options["dataset"] = name_of(source)
     run, training, config_fields = arguments_of(options, recipe)
     run.data = source if in_memory else None

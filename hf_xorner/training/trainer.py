@@ -13,7 +13,9 @@ from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallbac
 
 from ..evaluation import compute_metrics_for
 from ..loading import without_bars
+from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
+from .arguments import TaggerTrainingArguments
 from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
 from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress
@@ -32,23 +34,46 @@ class EarlyStopping(EarlyStoppingCallback):
             control.should_training_stop = True
 
 
+def choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
+    """Set the metric that selects the best epoch; without validation data, the last epoch is kept.
+
+    Raises:
+        ValueError: If `metric_for_best_model` does not exist for the model's labels.
+    """
+    if not validated:
+        training.eval_strategy, training.load_best_model_at_end, training.eval_on_start = "no", False, False
+        return
+    scores = ("f1", "precision", "recall", "accuracy") if model.tags.chunked else ("accuracy",)
+    metric = training.metric_for_best_model
+    if metric in (None, "loss"):
+        training.metric_for_best_model, training.greater_is_better = scores[0], True
+    elif metric.removeprefix("eval_") not in (*scores, "loss"):
+        raise ValueError(
+            f"metric_for_best_model={metric!r} is unknown; choose one of {', '.join(scores)} and eval_loss."
+        )
+
+
 class TaggerTrainer(Trainer):
     """Trains a tagger on datasets of words and labels, scored by strict span F1 in percent.
 
     By default, the collator encodes the columns `tokens` and `ner_tags`, and metrics are computed for the model's
-    labels. `TaggerTrainingArguments` add optimizers, learning rate decay by epoch and early stopping;
+    labels. `TaggerTrainingArguments` add optimizers, learning rate decay by epoch and early stopping, and keep the
+    epoch with the best F1 (of single labels, accuracy);
     `train_sampling_strategy="group_by_length"` groups sentences by their number of words.
     """
 
     lr_scheduler: Any
     _signature_columns: Any
+    compute_metrics: Any
 
     def __init__(self, model: Any = None, args: Any = None, **options: Any) -> None:
         if options.get("data_collator") is None and options.get("processing_class") is not None:
             options["data_collator"] = TaggingCollator(options["processing_class"])
-        if options.get("compute_metrics") is None and model is not None:
-            options["compute_metrics"] = compute_metrics_for(model.config.id2label)
+        if isinstance(args, TaggerTrainingArguments) and model is not None:
+            choose_metric(args, model, options.get("eval_dataset") is not None)
         super().__init__(model, args, **options)
+        if self.compute_metrics is None:
+            self.compute_metrics = compute_metrics_for(self.model.config.id2label)
         # The model divides the loss by the result of `_get_num_items_in_batch`.
         self.model_accepts_loss_kwargs = True
         self._words = getattr(self.data_collator, "words", "tokens")

@@ -202,11 +202,11 @@ class CharacterEncoder(nn.Module):
         return words.unflatten(0, char_ids.shape[:2])
 
     def narrows(self, rows: Tensor) -> bool:
-        """True if columns behind the longest word are not read."""
+        """True if columns beyond the longest word are not read."""
         return readable(rows)
 
     def padding_needed(self) -> int:
-        """Columns of padding behind the longest word that change the result."""
+        """Columns of padding beyond the longest word that change the result."""
         raise NotImplementedError
 
     def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:

@@ -88,7 +88,7 @@ class WordLookup(NamedTuple):
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
         place = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
         distinct = list(numbers)
-        # A given word "[PAD]" pads nothing.
+        # A word "[PAD]" in a text is unknown, not padding.
         ids = np.fromiter((self.word_id(word) or UNKNOWN_ID for word in distinct), np.int64, len(distinct))
         piece_ids = None if self.pieces is None else self.pieces.of(distinct, self.policies["max_word_pieces"])
         return Words(counts, offsets, place, ids, self.character_ids_of(distinct), piece_ids)

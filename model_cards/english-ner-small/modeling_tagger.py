@@ -406,11 +406,7 @@ class TaggerForTokenClassification(PreTrainedModel):
                     f"{name} must have {width} ids below {size} in each row; use the tokenizer that was saved with the "
                     "model."
                 )
-        if (
-            labels is not None
-            and readable(labels)
-            and _beyond(labels.masked_fill(labels == IGNORED, 0), config.num_labels)
-        ):
+        if labels is not None and readable(labels) and _beyond(labels.where(labels != IGNORED, 0), config.num_labels):
             raise ValueError(
                 f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
                 "words without a label; build the config with the id2label of the data."

@@ -1,4 +1,4 @@
-"""Publishing to a fake of the Hub's client and into folders: what is uploaded, deleted and refused."""
+"""Publishing to a fake of the Hub's client: what is uploaded, deleted and refused."""
 
 import inspect
 import sys
@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from conftest import SENTENCES
 from huggingface_hub import HfApi
-from transformers import pipeline
 
-from hf_xorner.hub import check_folder, prepare_repository, publish
-from hf_xorner.hub.publish import copy_model
+from hf_xorner.hub import prepare_repository, publish
 
 pytestmark = pytest.mark.usefixtures("forked_offline")
 pytest_plugins = "fake_hub"
@@ -101,32 +99,14 @@ def test_errors_of_the_client_are_one_line(hub, folder):
             publish(folder, NAME, tag="v1", overwrite=True, api=hub)
 
 
-# --- Into a folder, and the command -----------------------------------------------------------------------------------
-
-
-def test_a_copy_is_the_model_in_a_new_folder(hub, folder, tmp_path):
-    target = tmp_path / "new" / "tagger"
-    copy_model(check_folder(folder), target)
-    assert content(target) == content(folder)
-    assert pipeline("ner", model=str(target))(TEXT) == pipeline("ner", model=str(folder))(TEXT)
-    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    for name in ("new", "link"):
-        with pytest.raises(ValueError, match=f"{name} exists"):
-            copy_model(check_folder(folder), tmp_path / name)
-
-
-def test_the_command_copies_without_weights(hub, folder, script, tmp_path):
-    (folder / "learning_curve.png").write_bytes(b"x")
-    code, out, errors = script("publish.py", folder, "--output", "here", "--weights", "false")
-    assert (code, out) == (0, "here: 3 files\n"), errors
-    assert content(tmp_path / "here").keys() == {"README.md", "config.json", "learning_curve.png"}
+# --- The command -----------------------------------------------------------------------------------
 
 
 def test_a_dry_run_lists_the_files_and_calls_nothing(script, folder, monkeypatch):
     """With the model in a new process."""
     monkeypatch.setattr(sys.modules[publish.__module__], "HfApi", None)
-    code, out, errors = script("publish.py", folder, "--repo_id", NAME, "--dry_run")
-    assert code == 0, errors
+    code, out, errors = script("publish.py", folder, "--repo_id", NAME, "--dry_run", "--space", "space")
+    assert code == 0 and not Path("space").exists(), errors
     for name, data in content(folder).items():
         (line,) = [line for line in out.splitlines() if line.startswith(f"{name} ")]
         assert f"{len(data):,}" in line
@@ -135,15 +115,12 @@ def test_a_dry_run_lists_the_files_and_calls_nothing(script, folder, monkeypatch
     assert f"tagged without this package: {TEXT} [" in out
 
 
-def test_the_command_publishes_and_needs_one_destination(hub, script, folder, monkeypatch):
+def test_the_command_publishes_and_needs_a_repository(hub, script, folder, monkeypatch):
     monkeypatch.setattr(sys.modules[publish.__module__], "HfApi", lambda: hub)
     code, out, _ = script("publish.py", folder, "--repo_id", NAME)
     assert (code, out) == (0, f"published as https://hub/{NAME}\n")
     assert hub.files(NAME) == content(folder)
-    for options in ([], ["--output", "there", "--repo_id", NAME], ["--repo_id", NAME, "--weights", "false"]):
-        code, out, errors = script("publish.py", folder, *options)
-        assert (code, out) == (1, "") and "--repo_id" in errors
-    assert "dry_run shows an upload" in script("publish.py", folder, "--output", "there", "--dry_run")[2]
+    assert "--repo_id" in script("publish.py", folder)[2]
 
 
 @pytest.mark.slow

@@ -9,6 +9,9 @@ ENCODER = {"context_encoder": tiny.bert().config.to_dict(), "context_layers": [1
 WRONG = [
     ("bilstm-cnn", {"decoder": "beam"}, "decoder='beam' is unknown to BiLstmCnnConfig; choose one of 'softmax', 'crf'"),
     ("bilstm-cnn", {"dropout": 1.0}, "dropout=1.0"),
+    ("bilstm-cnn", {"hidden_size": "big"}, "hidden_size=big must be from"),
+    ("bilstm-cnn", {"char_widths": []}, "char_widths=[] must be"),
+    ("bilstm-cnn", {"id2label": {1: "O", 2: "B-X"}}, "id2label has the ids [1, 2]; number the labels from 0"),
     ("bilstm-cnn", {"char_types": "..U"}, "char_types has 3 letters for char_vocab_size=6"),
     ("bilstm-cnn", {"singleton_dropout": 1.5}, "singleton_dropout=1.5"),
     ("bilstm-cnn", {"composed_dim": 3}, "build it with pieces="),

@@ -298,11 +298,6 @@ def test_changed_defaults_are_saved(tokenizer, tmp_path):
     assert output["char_ids"][0] == loaded("c d e f g")["char_ids"]
 
 
-def test_older_method_names_give_the_same_result(tokenizer):
-    assert dict(tokenizer.encode_plus("Ann saw")) == dict(tokenizer("Ann saw"))
-    assert dict(tokenizer.batch_encode_plus(["Ann saw"])) == dict(tokenizer(["Ann saw"]))
-
-
 def test_use_does_not_change_the_state_or_the_fingerprint_of_a_mapped_dataset(tokenizer):
     used = copy.deepcopy(tokenizer)
     dataset = Dataset.from_dict({"tokens": [words for words in GIVEN if words]})

@@ -56,6 +56,10 @@ def test_options_override_the_recipe_and_null_removes_them(tmp_path):
     assert (run.model_type, run.tag_column, training.lr_scheduler_kwargs) == ("bilstm-cnn", "3", {"num_cycles": 2})
     assert (training.learning_rate, training.max_steps, training.use_cpu) == (0.001, 9, True)
     assert config == {"decoder": "softmax"}
+    run = arguments_of({"seeds": 3, "more_data": "further.conll", "dataset": "xor"}, "li2020/table1/cross")[0]
+    assert (run.seeds, run.more_data, run.dataset) == ([3], ["further.conll"], "xor")
+    with pytest.raises(ValueError, match="The recipe 'missing\\.yaml' is unknown"):
+        arguments_of({}, "missing.yaml")
     taken = dict.fromkeys(("optimizer", "momentum", "epoch_decay", "char_filters"))
     _, training, config = arguments_of({**taken, "lr_scheduler_type": "linear"}, "ma2016/table6/random")
     assert (training.optimizer, training.momentum, training.epoch_decay) == (None, 0.0, None)
@@ -67,7 +71,12 @@ def test_values_that_would_give_nonsense_are_refused(tmp_path):
         *((name, value) for name in ("per_device_train_batch_size", "num_train_epochs") for value in (0, -1, "big")),
         *((name, math.nan) for name in ("learning_rate", "max_grad_norm", "epoch_decay", "teacher_weight")),
         *(("momentum", 0.9), ("early_stopping", -1), ("optimizer", "magic"), ("output_dir", "")),
-        *(("prediction_loss_only", True), ("dataloader_drop_last", True), ("eval_strategy", "magic")),
+        *(
+            ("prediction_loss_only", True),
+            ("dataloader_drop_last", True),
+            ("label_smoothing_factor", 0.1),
+            ("eval_strategy", "magic"),
+        ),
         *(("hold_out", 1), ("recased", 1.5), ("average_epochs", -1), ("vectors", ""), ("vectors_as", "loud")),
         *(("model_type", "bert"), ("keep_labels", True), ("teacher_text", ["a"]), ("train_only", "head")),
         *(("decodr", "crf"), ("vocab_size", 5), ("char_types", "a"), ("id2label", {}), ("context_encoder", {})),

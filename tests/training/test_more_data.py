@@ -48,6 +48,7 @@ def test_the_validation_split_is_trained_on_if_asked_for(place):
     run = runs.ready(place / "towns", place / "model", train_on_validation=True, **SMALL)
     assert run.corpus["train"][:]["tokens"] == corpus["train"][:]["tokens"] + corpus["validation"][:]["tokens"]
     assert run.corpus["validation"][:]["tokens"] == corpus["validation"][:]["tokens"]
+    assert run.facts["data"]["fingerprint"] == corpus_fingerprint(corpus)
 
 
 def test_labels_are_renumbered_and_other_splits_left_out(tmp_path):

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from hf_xorner import Tagger, train
 from hf_xorner.training import TrainingError, parse, prepare
+from hf_xorner.training.run import checkpoints_in
 
 TRAIN = str(REPOSITORY / "scripts" / "train.py")
 LAUNCHERS = {"torchrun": lambda: TORCHRUN, "accelerate": accelerate}
@@ -155,7 +156,8 @@ def test_validation_data_without_words_are_not_used_to_select_an_epoch(tmp_path)
     corpus = saved(tmp_path / "corpus", train=SENTENCES, validation=EMPTY)
     run = prepare(*parse([*options_for(corpus, tmp_path / "out"), "--average_epochs", "2", "--eval_on_start", "true"]))
     run.train()
-    last, saved_model = (load_file(path) for path in sorted((tmp_path / "out").rglob("model.safetensors")))
+    newest = checkpoints_in(tmp_path / "out")[-1]
+    last, saved_model = (load_file(folder / "model.safetensors") for folder in (newest, tmp_path / "out"))
     assert run.trainer.state.best_model_checkpoint is None and run.average is None
     assert all(torch.equal(last[name], saved_model[name]) for name in last)
 

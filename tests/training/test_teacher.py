@@ -107,7 +107,7 @@ def test_faults_give_one_sentence(place, tmp_path):
 
 def test_a_teacher_of_other_types_is_refused(place, tmp_path):
     (tmp_path / "train.txt").write_text("Ann B-PERSON\nsleeps O\n")
-    with pytest.raises(ValueError, match=r"has the types .*, and the training data have PERSON; name a teacher with"):
+    with pytest.raises(ValueError, match=r"has the tags .*, and the student B-PERSON, .*; name a teacher with"):
         runs.ready(tmp_path, tmp_path / "student", teacher=place / "teacher-1", hold_out=0, **SMALL)
 
 

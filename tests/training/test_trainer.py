@@ -6,7 +6,7 @@ from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
 from runs import settings
 
-from hf_xorner.training import TaggerTrainer, TaggingCollator
+from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments, TaggingCollator
 
 REDUCTIONS = ("token", "sentence", "sum")
 
@@ -26,6 +26,18 @@ def one_step(folder, tokenizer, reduction: str, **arguments) -> dict[str, torch.
     trainer = TaggerTrainer(model, arguments, train_dataset=tiny_data(), processing_class=tokenizer)
     trainer.train()
     return {name: value.detach().clone() for name, value in trainer.model.state_dict().items()}
+
+
+def test_the_trainer_scores_models_by_f1_also_those_that_it_builds(tmp_path, tokenizer):
+    options = {"train_dataset": tiny_data(), "eval_dataset": tiny_data(), "processing_class": tokenizer}
+    arguments = TaggerTrainingArguments(str(tmp_path), use_cpu=True)
+    trainer = TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options)
+    assert (arguments.metric_for_best_model, arguments.greater_is_better) == ("f1", True)
+    assert "eval_f1" in trainer.evaluate()
+    trainer = TaggerTrainer(model_init=lambda: build_model("bilstm-cnn", tokenizer), args=settings(tmp_path), **options)
+    assert "eval_f1" in trainer.evaluate()
+    del options["eval_dataset"]
+    assert TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options).args.eval_strategy == "no"
 
 
 def largest_difference(left: dict, right: dict) -> float:
