@@ -119,7 +119,11 @@ def test_iob1_is_recognised_unless_a_scheme_is_named(folder, figures):
     assert scores["malformed"] == {"gold": 2, "predicted": 2}
 
 
-def test_parts_of_speech_are_scored(folder, figures):
+def test_parts_of_speech_are_scored(folder, model, evaluate, figures):
+    (folder / "tagged").mkdir()
+    (folder / "tagged" / "dev.conll").write_text("a\tDT\nb\tNN\n")
+    options = ("--dataset", "tagged", "--model", model("m", labels=["DT", "NN"]), "--min_precision", 90)
+    assert "labels single words" in evaluate(*options, fails=True)
     (folder / "pos.tsv").write_text("a\tDT\tDT\nb\tNN\tVB\n")
     assert figures("--predictions", "pos.tsv", "--plots", "plots")["accuracy"] == 50
     assert not (folder / "plots").exists()

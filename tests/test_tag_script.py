@@ -155,7 +155,6 @@ def test_columns_of_words(tag, tagger, tmp_path):
         ]
         assert lines == [*expected, ""]
     assert objects(ok(tag("in.tsv", "--field", -1, "--format", "jsonl")))[1]["words"] == ["O", "O"]
-    # A first word that is a number or hashtag, an empty first column, and documents without an empty line between them.
     for content, expected in (
         ("1996-08-22 CD B O\nBonn N B O\n\nAnn N B O\n", [["1996-08-22", "Bonn"], ["Ann"]]),
         ("1 CD O\nIan N O\n", [["1", "Ian"]]),

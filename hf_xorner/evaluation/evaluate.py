@@ -222,8 +222,6 @@ def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[s
     for name in {VALIDATION, split} if options.min_precision else {split}:
         entities = ScoredEntities.of_tagger(tagger, *words_and_tags(corpus[name]), options.policy, options.batch_size)
         if entities is None:
-            if options.min_precision:
-                raise ValueError(f"min_precision chooses among entities, and {options.model} labels single words.")
             return {}
         scored[name] = entities
     figures: dict[str, Any] = {"thresholds": scored[split].table()}
@@ -260,6 +258,8 @@ def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) 
             f"{options.model} knows none of the labels of {options.dataset}: it has {', '.join(known[:3])}, …, and the "
             f"corpus {', '.join(wanted[:3])}, …; score it on a corpus with its labels."
         )
+    if options.min_precision and not tagger.model.tags.chunked:
+        raise ValueError(f"min_precision chooses among entities, and {options.model} labels single words.")
     checked_numbers(options.least_precision, "min_precision", 100, tagger.entity_labels)
     return tagger
 

@@ -57,8 +57,8 @@ def folder_locked(folder: str | Path, arguments: TrainingArguments) -> AbstractC
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the complete checkpoints in a folder, the newest last; the Trainer writes the state of each last."""
     complete = [path.parent for path in folder.glob(f"checkpoint-*/{TRAINER_STATE_NAME}")]
-    numbers = {path: path.name.removeprefix("checkpoint-") for path in complete}
-    return sorted((path for path in complete if numbers[path].isdecimal()), key=lambda path: int(numbers[path]))
+    numbered = [path for path in complete if path.name.removeprefix("checkpoint-").isdecimal()]
+    return sorted(numbered, key=lambda path: int(path.name.removeprefix("checkpoint-")))
 
 
 def checkpoint_to_resume(training: TrainingArguments) -> Path | None:

@@ -260,8 +260,7 @@ def test_hashtags_long_documents_and_pairs_of_text_and_object_are_read(read):
     assert read(plus, "x.conllup") == [("#BREAKING Ada", "O B-PER")]
     rows = "sentence_id,token,tag\n" + "1,Ada,B-PER\n" * 1500
     assert [len(words.split()) for words, _ in read(rows, "x.csv")] == [1500]
-    pair = '["Ada left.", {"entities": [[0, 3, "PER"]]}]\n'
-    assert read(2 * pair, "x.jsonl") == 2 * [("Ada left .", "B-PER O O")]
+    assert read(2 * '["Ada left.", {"entities": [[0, 3, "PER"]]}]\n', "x.jsonl") == 2 * [("Ada left .", "B-PER O O")]
 
 
 def test_discontinuous_spans_are_joined_and_the_longest_span_is_kept(write, read, caplog):

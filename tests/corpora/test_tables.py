@@ -137,9 +137,8 @@ def test_a_split_of_a_dataset_is_the_one_with_the_exact_name(table, tmp_path, ca
     dataset = DatasetDict({"train": table, "train_small": table.select([0]), "dev": table.select([1])})
     dataset.save_to_disk(tmp_path / "saved")
     for source in (dataset, tmp_path / "saved"):
-        caplog.clear()
         assert {name: len(split) for name, split in load_corpus(source).items()} == {"train": 3, "validation": 1}
-        assert "ignored the splits train_small" in caplog.text
+    assert caplog.text.count("ignored the splits train_small") == 2
 
 
 def test_bytes_that_are_not_utf8_name_the_file(tmp_path):

@@ -239,9 +239,8 @@ def test_an_export_into_the_folder_of_the_model_leaves_its_files(saved):
 
 
 def test_an_export_into_the_folder_of_another_model_is_refused(saved, tmp_path):
-    other = shutil.copytree(saved, tmp_path / "other")
     with pytest.raises(ValueError, match="holds the weights of another model"):
-        export_onnx(str(saved), other)
+        export_onnx(str(saved), shutil.copytree(saved, tmp_path / "other"))
 
 
 def failure(arguments, capsys):

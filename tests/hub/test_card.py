@@ -13,9 +13,8 @@ from statistics import mean, stdev
 import pytest
 from huggingface_hub import ModelCard
 
-from hf_xorner.entities import Entity
 from hf_xorner.hub import card as module
-from hf_xorner.hub.card import Card, error_rows, varied, write_card
+from hf_xorner.hub.card import Card, error_rows, write_card
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import parse, prepare
 
@@ -119,13 +118,8 @@ def test_an_encoder_is_the_base_model(facts):
     local = changed(facts, "inputs", value={"context": {"name": "encoder", "bytes": 1, "sha256": "0" * 64}})
     named = changed(facts, "inputs", value={"context": {"name": "some/encoder"}, "vectors": {"name": "a.txt"}})
     both = ["some/encoder", "other/encoder"]
-    for inputs, options, expected in (
-        (named, [], both[:1]),
-        (local, [], None),
-        (local, both, both),
-        (named, both, both),
-    ):
-        assert ModelCard(Card("x", inputs, base_models=tuple(options)).text()).data.base_model == expected
+    for inputs, options, base in ((named, [], both[:1]), (local, [], None), (local, both, both), (named, both, both)):
+        assert ModelCard(Card("x", inputs, base_models=tuple(options)).text()).data.base_model == base
 
 
 def test_plain_labels_have_accuracies(facts):
@@ -211,16 +205,6 @@ def test_the_last_split_has_tables_of_errors_and_confidence(facts):
         assert lines.count(line) == 1, line
     for errors in (details["confusion"], facts["scores"]["test"]["confusion"]):
         assert all(row[1] == sum(row[2:7]) for row in error_rows(errors))
-
-
-def test_examples_cover_different_types():
-    class Tags:
-        def tag(self, sentences):
-            return [[Entity(label=label) for label in sentence.split()] for sentence in sentences]
-
-    assert varied(Tags(), ["A A", "B", "A A A B", "C", "A C D", "", "C D"]) == ["A C D", "A A A B"]
-    assert varied(Tags(), ["", ""]) == [""]
-    assert len(varied(Tags(), list("ABCDEFG"))) == 4
 
 
 # --- Names with special characters ------------------------------------------------------------------------------------

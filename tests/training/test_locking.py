@@ -68,7 +68,8 @@ def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, t
     for locked_folder in (".", "seed-2"):
         with lock_holder(out / locked_folder / LOCK) as other:
             assert f"is being written by process {other.pid} on " in fault(script(*words))
-    (out / "seed-2" / "checkpoint-3").mkdir(parents=True)
-    (out / "seed-2" / "checkpoint-3" / "trainer_state.json").write_text("{}")
+    for name in ("checkpoint-3", "checkpoint-best"):
+        (out / "seed-2" / name).mkdir(parents=True)
+        (out / "seed-2" / name / "trainer_state.json").write_text("{}")
     assert f"{out / 'seed-2'} holds checkpoint-3 of an unfinished run" in fault(script(*words))
     assert not list(out.glob("seed-1/*"))

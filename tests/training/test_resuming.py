@@ -98,14 +98,11 @@ def test_the_newest_complete_checkpoint_is_used(towns, tmp_path):
     assert steps == [14] and run.trainer.state.global_step == 33
 
 
-def test_a_finished_run_with_an_average_can_be_resumed_beside_a_copied_checkpoint(towns, tmp_path):
-    (tmp_path / "checkpoint-best").mkdir()
-    (tmp_path / "checkpoint-best" / "trainer_state.json").write_text("{}")
+def test_a_finished_run_with_an_average_can_be_resumed(towns, tmp_path):
     for _ in range(2):
         run = ready(towns, tmp_path, num_train_epochs=2, average_epochs=2, resume_from_checkpoint="true")
-        scores = run.train()
-    assert run.trainer.state.global_step == 22 and scores["test"]["f1"] >= 0
-    assert (tmp_path / "facts.json").is_file()
+        run.train()
+    assert run.trainer.state.global_step == 22 and (tmp_path / "facts.json").is_file()
 
 
 def test_an_unfinished_run_is_not_replaced(towns, tmp_path):

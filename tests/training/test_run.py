@@ -156,8 +156,8 @@ def test_validation_data_without_words_are_not_used_to_select_an_epoch(tmp_path)
     corpus = saved(tmp_path / "corpus", train=SENTENCES, validation=EMPTY)
     run = prepare(*parse([*options_for(corpus, tmp_path / "out"), "--average_epochs", "2", "--eval_on_start", "true"]))
     run.train()
-    newest = checkpoints_in(tmp_path / "out")[-1]
-    last, saved_model = (load_file(folder / "model.safetensors") for folder in (newest, tmp_path / "out"))
+    folders = (checkpoints_in(tmp_path / "out")[-1], tmp_path / "out")
+    last, saved_model = (load_file(folder / "model.safetensors") for folder in folders)
     assert run.trainer.state.best_model_checkpoint is None and run.average is None
     assert all(torch.equal(last[name], saved_model[name]) for name in last)
 

@@ -36,8 +36,8 @@ def test_the_trainer_scores_models_by_f1_also_those_that_it_builds(tmp_path, tok
     assert "eval_f1" in trainer.evaluate()
     trainer = TaggerTrainer(model_init=lambda: build_model("bilstm-cnn", tokenizer), args=settings(tmp_path), **options)
     assert "eval_f1" in trainer.evaluate()
-    del options["eval_dataset"]
-    assert TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options).args.eval_strategy == "no"
+    TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options | {"eval_dataset": None})
+    assert arguments.eval_strategy == "no"
 
 
 def largest_difference(left: dict, right: dict) -> float:

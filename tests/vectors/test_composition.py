@@ -101,14 +101,6 @@ def test_compositions_round_trip(tmp_path, dtype):
         assert np.array_equal(read_back.pieces.of(tiny.ODD_WORDS, 9), PIECES.of(tiny.ODD_WORDS, 9))
 
 
-def test_files_are_overwritten_only_on_request(tmp_path):
-    write_composition(random_composition(), tmp_path)
-    with pytest.raises(DataError, match=r"composed\.safetensors: exists already"):
-        write_composition(random_composition(), tmp_path)
-    write_composition(random_composition(np.float16), tmp_path, overwrite=True)
-    assert read_composition(tmp_path).vectors.dtype == np.float16
-
-
 def test_faulty_files_raise(tmp_path):
     tensors, tokenizer = write_composition(random_composition(), tmp_path)
     content, parts = tensors.read_bytes(), load_file(tensors)

@@ -12,7 +12,7 @@ from hf_xorner import WordCharTokenizer
 from hf_xorner.errors import DataError
 from hf_xorner.training.build import place_vectors, vector_fields
 from hf_xorner.vectors.formats import Vectors
-from hf_xorner.vectors.lookup import coverage_of, join, look_up, read_words, with_foldings
+from hf_xorner.vectors.lookup import coverage_of, join, look_up, read_words
 
 SENTENCES = [["Ann", "saw", "Oslo", "saw", "1996"], ["oslo", "xyz", "B-52"]]
 WORDS = ["saw", "oslo", "0000", "rome", "b-00", "Ann"]
@@ -104,12 +104,6 @@ def test_words_come_from_a_list_or_from_all_splits_of_a_corpus(tmp_path):
     assert read_words(folder) == ["Ann", "left", "Bo"]
     assert read_words(folder / "test.jsonl") == ["Bo", "left"]
     assert read_words("train.txt", data_dir=folder) == ["Ann", "left"]
-
-
-def test_foldings_are_all_forms_used_in_lookup():
-    assert with_foldings(["Oslo", "X2b٣", "İz"]) == {
-        *("Oslo", "oslo", "X2b٣", "x2b٣", "X0b0", "x0b0", "İz", "iz"),
-    }
 
 
 # --- Joined tables, compared with a lookup of a word at a time --------------------------------------------------------
