@@ -269,6 +269,6 @@ def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:
     if not options.predictions:
         return AUTO
     if options.scheme != AUTO:
-        return options.scheme
+        return "iob1" if options.scheme == "io" else options.scheme  # the same without B-
     pairs = {pair for tags in gold for pair in pairwise((EDGE, *tags, EDGE))}
     return "iob1" if recognise(pairs) == "iob1" else AUTO

@@ -188,6 +188,7 @@ FAULTS = {
     "CoNLL-2012": (
         "x.gold_conll",
         [
+            (ontonotes(("Ann", "*")), ":2", "token_column=word", {"token_column": "word"}),
             (ontonotes(("[WORD]", "(PERSON)")), ":2", "removed"),
             (ontonotes(("Ann", "(PERSON)")).replace(" * - - - - (PERSON) -", ""), ":2", "too few columns"),
             ("#begin document (a); part 000\n#end document\n", "", "no sentence"),

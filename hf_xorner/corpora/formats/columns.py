@@ -215,13 +215,13 @@ def _layout_of(path: Path, lines: Sequence[str], reading: Reading) -> Layout:
     if columns < 2:
         raise DataError(f"{place}: only one column; expected a token and its tag, separated by a TAB or blanks.")
     numbered = columns > 2 and _are_numbered(sample, rows)
-    named_token = _index(reading.token_column, "token_column", columns, place)
-    named_tag = _index(reading.tag_column, "tag_column", columns, place)
+    named_token = column_index(reading.token_column, "token_column", columns, place)
+    named_tag = column_index(reading.tag_column, "tag_column", columns, place)
     token, tag, note = recognise_columns(rows, columns, numbered, named_token, named_tag, place)
     if reading.pos_column is None:
         pos = 1 if columns in (3, 4) and not numbered and 1 not in (token, tag) else None
     else:
-        pos = None if reading.pos_column == NONE else _index(reading.pos_column, "pos_column", columns, place)
+        pos = None if reading.pos_column == NONE else column_index(reading.pos_column, "pos_column", columns, place)
     # If lines have different lengths, tags may be at the end of each line, in different columns.
     chunked = _holds_chunks(rows, tag) or (tag == columns - 1 and _are_chunks({row[-1] for row in rows}))
     named = None
@@ -230,7 +230,7 @@ def _layout_of(path: Path, lines: Sequence[str], reading: Reading) -> Layout:
     return Layout(by_tab, columns, token, tag, pos, numbered, chunked, named, note)
 
 
-def _index(number: str | None, option: str, columns: int, place: str) -> int | None:
+def column_index(number: str | None, option: str, columns: int, place: str) -> int | None:
     """Return the index of the column in an option, counted from 0."""
     if number is None:
         return None

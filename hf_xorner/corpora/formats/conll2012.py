@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...errors import DataError
 from ..source import NONE, Reading, Repairs, Sentence
-from .columns import BLANK_RUN, BLANKS, split_lines
+from .columns import BLANK_RUN, BLANKS, column_index, split_lines
 
 BEGINS, _ENDS = "#begin document", "#end document"
 _BEGIN = re.compile(r"#begin document \((.+)\)(?:; part (\d+))?")
@@ -30,8 +30,6 @@ def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) ->
         DataError: If a line has too few columns, the brackets of entities do not match, entities are nested, or the
             words have been removed from the file.
     """
-    token, tag = int(reading.token_column or 3), int(reading.tag_column or 10)
-    pos = None if reading.pos_column == NONE else int(reading.pos_column or 4)
     document: str | None = None
     rows: list[tuple[int, list[str]]] = []
     for number, line in enumerate([*split_lines(text), ""], start=1):
@@ -40,7 +38,7 @@ def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) ->
             continue
         if rows:
             try:
-                yield _sentence(rows, path, document, token, tag, pos)
+                yield _sentence(rows, path, document, reading)
             except DataError as fault:
                 repairs.leave_out(fault)
             rows = []
@@ -51,9 +49,13 @@ def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) ->
             document = None
 
 
-def _sentence(
-    rows: list[tuple[int, list[str]]], path: Path, document: str | None, token: int, tag: int, pos: int | None
-) -> Sentence:
+def _sentence(rows: list[tuple[int, list[str]]], path: Path, document: str | None, reading: Reading) -> Sentence:
+    def column(option: str, usual: int) -> int:
+        named = column_index(getattr(reading, option), option, len(rows[0][1]), f"{path}:{rows[0][0]}")
+        return usual if named is None else named
+
+    token, tag = column("token_column", 3), column("tag_column", 10)
+    pos = None if reading.pos_column == NONE else column("pos_column", 4)
     cells, words = [], []
     for number, row in rows:
         try:
@@ -66,8 +68,7 @@ def _sentence(
                 f"{path}:{number}: the words have been removed from this file; first create a file with words from it "
                 "and your copy of OntoNotes."
             )
-    sentence = Sentence.of_rows(words, path, any(word[3] != _NOTHING for word in words), document)
-    return sentence._replace(tags=_iob2(cells))
+    return Sentence.of_rows(words, path, any(row[3] != _NOTHING for row in words), document)._replace(tags=_iob2(cells))
 
 
 def _iob2(cells: list[tuple[str, str]]) -> list[str]:
