@@ -134,10 +134,10 @@ class Graph:
     def _stored(self, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
         """The weight as it is saved, and the scale of each of its rows, if there are any."""
         if self.precision == "int8" and weight.dim() > 1 and weight.numel() >= FEWEST_QUANTIZED:
-            weight = weight.detach().float()
-            scale = (weight.abs().amax(-1, keepdim=True) / 127).clamp(min=torch.finfo(torch.float32).tiny)
+            scale = (weight.float().abs().amax(-1, keepdim=True) / 127).clamp(min=torch.finfo(torch.float32).tiny)
             return (weight / scale).round().to(torch.int8), scale
-        return (weight.half() if self.precision == "fp16" else weight), None
+        half = weight.half()  # weights that were saved in 16 bits stay so
+        return (half if self.precision == "fp16" or torch.equal(half.to(weight.dtype), weight) else weight), None
 
     def linear(self, inputs: Value, layer: Any) -> Value:
         """A linear layer: (…, d) → (…, out_features)."""
