@@ -19,6 +19,7 @@ def benchmark(script, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_speeds_memory_and_epochs_are_measured(benchmark):
     printed, rows = benchmark("cross-bilstm-cnn", "li2020/table1/cross", "--train", "--sentences", 64)
     assert list(rows) == ["cross-bilstm-cnn", "li2020/table1/cross"]

@@ -216,6 +216,7 @@ RUN = {line: found for line in DOCUMENTED if (found := subcommand(line)) and not
 
 
 # One test, as some examples use what earlier ones wrote.
+@pytest.mark.slow
 def test_documented_commands_run(workplace, monkeypatch, capsys):
     assert len(RUN) >= 12
     monkeypatch.chdir(workplace)

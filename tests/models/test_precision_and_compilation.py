@@ -71,6 +71,7 @@ def assert_compiled_step_is_eager(model, compiled, batch):
         torch.testing.assert_close(gradients[name], gradient, rtol=1e-4, atol=1e-5, msg=name)
 
 
+@pytest.mark.slow
 def test_compiled_models_match_eager_mode_in_a_step_of_training(one_of_each):
     torch.compiler.reset()
     compiled = torch.compile(one_of_each, backend="aot_eager")
