@@ -59,7 +59,7 @@ def spacy_system(name: str) -> Callable[[Sequence[str]], Any]:
     """Return a function that computes the entities of a pipeline, and nothing else."""
     import spacy
 
-    nlp = spacy.load(name, disable=["tagger", "parser", "attribute_ruler", "lemmatizer"])
+    nlp = spacy.load(name, disable=["tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer"])
     return lambda texts: [[(entity.text, entity.label_) for entity in doc.ents] for doc in nlp.pipe(texts)]
 
 
