@@ -233,6 +233,7 @@ def test_documented_commands_run(workplace, monkeypatch, capsys):
             assert not stop.code, f"{line}: {capsys.readouterr().err}"
 
 
+@pytest.mark.slow
 def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, monkeypatch, capsys):
     monkeypatch.chdir(workplace)
     small = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu --output_dir"

@@ -2,13 +2,10 @@
 
 import os
 import re
-import runpy
 
 import pytest
 from conftest import REPOSITORY
 from processes import run_python
-
-from hf_xorner import train
 
 EXAMPLES = REPOSITORY / "docs" / "examples"
 MODEL = str(REPOSITORY / "model_cards" / "english-ner-small")
@@ -21,18 +18,6 @@ def printed_by(script, *arguments, folder):
     done = run_python([EXAMPLES / script, *arguments], cwd=folder, env=environment, trains=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return [line for line in done.stdout.splitlines() if not line.startswith("epoch ")]
-
-
-def test_every_example_runs(monkeypatch, tmp_path):
-    """With two steps a training; the slow tests check what they print."""
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        "hf_xorner.train", lambda *positional, **options: train(*positional, **{**options, "max_steps": 2})
-    )
-    for name, *arguments in (["compare_taggers.py"], ["distil.py"], ["error_analysis.py"], ["fine_tune.py", MODEL]):
-        monkeypatch.setattr("sys.argv", [name, *arguments])
-        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
 
 def scores(lines):

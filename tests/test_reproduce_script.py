@@ -1,4 +1,4 @@
-"""`hf-xorner reproduce` on a small table: interrupted, continued, and checked by hand."""
+"""`hf-xorner reproduce` on a small table, checked by hand."""
 
 import json
 import random
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 from helpers import INTERRUPTIBLE, fault, lock_holder, posix
-from processes import run_python
 from seqeval.metrics import f1_score
 
 from hf_xorner import Tagger, load_corpus
@@ -25,7 +24,6 @@ from hf_xorner.papers.reproduction import fill, significance
 from hf_xorner.papers.tables import read_table
 from hf_xorner.training.recipes import table_names
 
-pytestmark = posix  # runs are interrupted by SIGINT
 SCRIPT = str(REPOSITORY / "scripts" / "reproduce.py")
 BASE = """# Of these tests.
 use_cpu: true
@@ -83,13 +81,12 @@ def folder(tmp_path_factory):
     return folder
 
 
-class Forked:
-    """What `subprocess.Popen` returns for a process, which is forked and has ended."""
+class InThisProcess:
+    """Takes the place of `subprocess.Popen` for a training, as most of a process's time goes into imports."""
 
-    def __init__(self, command, *, stdout, env, **_):
-        done = run_python(command[1:], env=env, trains=True)
-        stdout.write((done.stdout + done.stderr).encode())
-        self.returncode = done.returncode
+    def __init__(self, command, *, stdout, **_):
+        main("train", command[command.index("train") + 1 :])
+        self.returncode = 0
 
     def poll(self):
         return self.returncode
@@ -97,32 +94,35 @@ class Forked:
 
 @pytest.fixture(scope="module")
 def reproduced(folder):
-    """The table, interrupted once and then run to its end, which takes over 2 s: each of the runs is a process."""
-    runs = folder / "runs" / "tables"
-    first = subprocess.Popen(
-        [sys.executable, SCRIPT, "towns.yaml", "--jobs", "1", "--seeds", "1"],
-        cwd=folder,
-        **INTERRUPTIBLE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not list(runs.glob("crf/*/checkpoint-*/trainer_state.json")):
-        assert first.poll() is None, first.communicate()
-        time.sleep(0.1)
-    first.send_signal(signal.SIGINT)
-    _, errors = first.communicate(timeout=60)
-    assert first.returncode == 130 and errors.strip().endswith("interrupted; the same command continues.")
-    begun = {path: path.stat().st_mtime_ns for path in runs.glob("*/*/facts.json")}
+    """The folder of the runs of the table, which take over 2 s."""
     (folder / "results.json").write_text('[{"work": "else", "dataset": "d", "split": "test", "f1_mean": 1.5}]')
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as stop:
         patch.chdir(folder)
-        # In this process and in forked ones, as most of the time goes into imports.
-        patch.setattr("hf_xorner.papers.jobs.subprocess", SimpleNamespace(Popen=Forked, STDOUT=subprocess.STDOUT))
+        patch.setattr("hf_xorner.papers.jobs.subprocess", SimpleNamespace(Popen=InThisProcess, STDOUT=None))
         main("reproduce", ["towns.yaml", "--seeds", "1", "2", "--results", "results.json"])
     assert stop.value.code == 0
-    assert len(begun) == 1
-    assert all(path.stat().st_mtime_ns == written for path, written in begun.items()), "a finished run was run again"
-    return runs
+    return folder / "runs" / "tables"
+
+
+@pytest.mark.slow
+@posix
+def test_the_same_command_continues_what_was_interrupted(folder, tmp_path):
+    command = [sys.executable, SCRIPT, "towns.yaml", "--jobs", "1", "--seeds", "1", "--output", str(tmp_path)]
+    options = {"cwd": folder, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, **INTERRUPTIBLE, **options)
+    while not list(tmp_path.glob("crf/*/checkpoint-*/trainer_state.json")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and errors.strip().endswith("interrupted; the same command continues.")
+    (finished,) = tmp_path.glob("*/*/facts.json")
+    written = finished.stat().st_mtime_ns
+    subprocess.run(command, check=True, **options)
+    assert finished.stat().st_mtime_ns == written, "a finished run was run again"
+    (continued,) = facts_of(tmp_path, "crf")
+    # Also the epochs before the interruption, which the checkpoint remembers.
+    assert [row["epoch"] for row in continued["curve"]] == [1, 2, 3, 4, 5]
 
 
 def facts_of(runs, recipe):
@@ -137,7 +137,6 @@ def test_scores_match_the_runs(reproduced):
     rows, text = rows_of(reproduced), (reproduced / "towns.md").read_text(encoding="utf-8")
     for key, epochs in (("plain", 2), ("crf", 5)):
         facts, cells = facts_of(reproduced, key), rows[key]["cells"]
-        # Also of the epochs before the interruption, which the checkpoint remembers.
         assert all([row["epoch"] for row in run_facts["curve"]] == list(range(1, epochs + 1)) for run_facts in facts)
         figures = {str(run_facts["seed"]): run_facts["scores"]["test"]["f1"] for run_facts in facts}
         assert figures.keys() == {"1", "2"}

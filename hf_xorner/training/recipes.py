@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,14 +92,15 @@ def is_recipe(name: str) -> bool:
     return name in recipe_names() or misspelt or name.endswith((".yaml", ".yml"))
 
 
-def _packaged() -> list[str]:
-    return sorted(path.relative_to(ROOT).with_suffix("").as_posix() for path in ROOT.rglob("*.yaml"))
+@cache
+def _packaged() -> tuple[str, ...]:
+    return tuple(sorted(path.relative_to(ROOT).with_suffix("").as_posix() for path in ROOT.rglob("*.yaml")))
 
 
 def _located(source: str) -> Path:
     """Return the file of a recipe, given by its name in the package or its path."""
     path, name = Path(source), source.removesuffix(".yaml")
-    if path.suffix in (".yaml", ".yml") and path.is_file():
+    if path.is_file():
         return path
     if name in recipe_names():
         return ROOT / f"{name}.yaml"
@@ -107,8 +109,6 @@ def _located(source: str) -> Path:
         raise ValueError(
             f"{source!r} is a table, which `hf-xorner reproduce` runs; its recipes are {recipes or 'those of others'}."
         )
-    if path.is_file():
-        return path
     raise ValueError(
         f"The recipe {source!r} is unknown: there is no such file, and of the package's recipes "
         f"{nearest(name, recipe_names())}."

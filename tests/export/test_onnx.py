@@ -268,6 +268,7 @@ def test_faults_are_one_sentence(saved, tokenizer, tmp_path, capsys, monkeypatch
 # --- The shipped model -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_shipped_model_gives_the_labels_of_tagger_on_wnut17(corpora):
     tagger = Tagger.from_pretrained(str(REPOSITORY / "model_cards" / "english-ner-small"))
     sentences = load_corpus("wnut17", data_dir=str(corpora / "wnut17"))["test"]["tokens"]

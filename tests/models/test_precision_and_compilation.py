@@ -88,6 +88,7 @@ def test_models_compiled_with_inductor_match_eager_mode(one_of_each):
     assert_compiled_is_eager(one_of_each, "inductor")
 
 
+@pytest.mark.slow
 @helpers.can_export
 def test_the_whole_model_can_be_exported(one_of_each):
     if one_of_each.config.model_type == "stack-lstm":
