@@ -364,7 +364,7 @@ def many(path, count):
     return path
 
 
-@pytest.mark.slow
+# Over 2 s, as only a process can be killed.
 def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_path, tagger_folder):
     source = many(tmp_path / "in.txt", 1200)
     partial, output = tmp_path / "out.jsonl.partial", tmp_path / "out.jsonl"

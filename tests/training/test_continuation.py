@@ -6,7 +6,7 @@ import pytest
 import references as ref
 import runs
 import torch
-from conftest import ARCHITECTURES, LABELS, SENTENCES, TAG_SCORING, VARIANTS, build_model, has_field
+from conftest import LABELS, SENTENCES, TAG_SCORING, VARIANTS, build_model, has_field
 from helpers import DECODERS
 from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification
@@ -138,7 +138,7 @@ def test_the_extended_vocabulary_follows_the_policies_of_the_model():
     assert new.characters == "0Ab" + "BCD"
 
 
-@pytest.mark.parametrize("kind", ARCHITECTURES)
+@pytest.mark.parametrize("kind", VARIANTS)
 def test_features_do_not_change(kind, tokenizer, tmp_path):
     old = saved(tmp_path, kind, tokenizer)
     new, extended_tokenizer = continued(tmp_path)

@@ -10,6 +10,7 @@ import torch
 from conftest import REPOSITORY
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from helpers import TORCHRUN, accelerate, fault, ok
+from processes import run_in_two_processes
 from runs import ready
 from safetensors.torch import load_file
 
@@ -42,14 +43,16 @@ def launched(start, options, folder):
     return result.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", ["none", *(pytest.param(name, marks=pytest.mark.slow) for name in LAUNCHERS)])
 def test_two_processes_train_on_a_folder_of_columns(launcher, towns, tmp_path):
     options = ["--dataset", str(towns), "--model_type", "bilstm-cnn", "--decoder", "crf", "--hidden_size", "16"]
     options += ["--word_dim", "16", "--num_train_epochs", "8", "--per_device_train_batch_size", "4"]
     options += ["--learning_rate", "0.01", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
     options += ["--disable_tqdm", "true"]
-    printed = launched(LAUNCHERS[launcher](), options, tmp_path)
+    if launcher == "none":
+        printed = run_in_two_processes(TRAIN, *options, cwd=tmp_path)
+    else:
+        printed = launched(LAUNCHERS[launcher](), options, tmp_path)
     # One process alone prints the scores, and 42 sentences in batches of 4 are half the steps where two share them.
     assert printed.count("precision") == 1
     assert printed.count("\nepoch ") == 8
