@@ -218,10 +218,12 @@ def seconds(text):
 
 def test_adversarial_texts_take_linear_time():
     length = 20_000
+    # "’" is the slowest unit in linear time: 20 times as long as for 1,000 characters; quadratic: 70 times and more
+    limit = 60 * min(seconds("’" * 1_000) for _ in range(5))
     for before, unit, after in ADVERSARIES:
-        # linear: 7 µs a character at worst, when measured; quadratic: 25 µs and more at this length
-        taken = seconds(before + unit * (length // len(unit)) + after)
-        assert taken < 20e-6 * length, (before, unit, after)
+        text = before + unit * (length // len(unit)) + after
+        # a busy machine can slow one run
+        assert any(seconds(text) < limit for _ in range(5)), (before, unit, after)
 
 
 def test_very_long_words_are_whole_up_to_ten_thousand_characters_and_never_an_error():
