@@ -51,6 +51,7 @@ _WORD = re.compile(r"[^\t\r\n]+")
 _NUMBER = re.compile(r"\d+([-.]\d+)?")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCUMENT_START = "-DOCSTART-"
+_TAG = re.compile(r"O|\?|[A-Z][-_]\S+")
 _SCORE_DIGITS = 6  # further digits may depend on the number of threads
 
 
@@ -98,6 +99,8 @@ class TaggingOptions:
         check_values(self)
         if self.redact and self.format not in (AUTO, "jsonl"):
             raise ValueError(f"redact writes texts or jsonl; leave out format={self.format}.")
+        if self.template != TaggingOptions.template and not self.redact:
+            raise ValueError("template is the replacement for redact; set redact as well.")
 
     def least_score(self) -> NumberByLabel | None:
         """Return `min_score` as a number, or numbers by label."""
@@ -226,6 +229,8 @@ def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
     target = KINDS.get(_suffix_of(output)) if output else None
     if target == "parquet":
         raise DataError(f"{output}: Parquet is not written; name a file of JSON Lines (.jsonl) or CSV (.csv).")
+    if options.redact and target in ("csv", "conll"):
+        raise DataError(f"{output}: redact writes texts or JSON Lines; name a file .txt or .jsonl.")
     if options.redact:
         return "jsonl" if "jsonl" in (options.format, target) else "txt"
     if options.format != AUTO:
@@ -292,7 +297,8 @@ def _is_text(source: str) -> bool:
 
 def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
     """Return the records of a split of a dataset on the Hub."""
-    if not _HUB_NAME.fullmatch(source):
+    # A name with the suffix of a data file is a mistyped path, so the Hub is not asked.
+    if not _HUB_NAME.fullmatch(source) or _suffix_of(Path(source)) in KINDS.keys() - {""}:
         raise DataError(f"{source}: there is no such file; a text on the command line must contain a blank.")
     from .corpora.load import load_hub_dataset  # imports datasets
 
@@ -311,6 +317,8 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     path = Path(source).expanduser()
     if source != STDIN and not path.exists():
         return "parquet", _rows_on_the_hub(source, options)
+    if options.split:
+        raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
     kind = KINDS.get(_suffix_of(path), "text") if options.input_format == AUTO else options.input_format
     if kind == "parquet":
         import pyarrow.parquet as pq
@@ -322,11 +330,7 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     head = list(islice(stream, 1))
     first = head[0][1] if head else ""
     lines = chain(head, stream)
-    if kind == "text" and options.input_format == AUTO:
-        if _BLANKS.split(first.rstrip("\r\n"), maxsplit=1)[0] == _DOCUMENT_START:
-            kind = "conll"
-        elif re.match(r'\{\s*"|\[\s*\{\s*"', first):
-            kind = "jsonl"
+    kind = _kind_of(first, kind, options) if options.input_format == AUTO else kind
     if kind == "conll":
         return kind, _sentences(lines, name, options.field)
     if kind == "jsonl":
@@ -336,6 +340,18 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     if options.field is not None:
         raise DataError(f"{name}: field={options.field!r}, but a line of text has no fields; leave it out.")
     return kind, (_record({"text": line.rstrip("\r\n")}, "text", f"{name}:{number}") for number, line in lines)
+
+
+def _kind_of(first: str, kind: str, options: TaggingOptions) -> str:
+    """Return the format of a file by its first line and the format that its suffix says."""
+    if kind == "text" and _BLANKS.split(first.rstrip("\r\n"), maxsplit=1)[0] == _DOCUMENT_START:
+        return "conll"
+    if kind == "text" and re.match(r'\{\s*"|\[\s*(\{\s*"|$)', first):
+        return "jsonl"
+    header, column = first.rstrip("\r\n").split("\t"), options.field or "text"
+    # Columns whose first word is "text" have a tag, and options name their columns by number.
+    is_table = len(header) > 1 and column in header and not column.isdecimal() and not _TAG.fullmatch(header[-1])
+    return "csv" if kind == "conll" and is_table else kind
 
 
 def _lines(source: str) -> Iterator[str]:
@@ -354,8 +370,8 @@ def _record(fields: dict[str, Any], field: str | None, place: str) -> Record:
     """Return a record with the text or the words of a field, by default one of `FIELDS`."""
     inner = fields.get("data")  # of a task of Label Studio
     for values in (fields, inner if isinstance(inner, dict) else {}):
-        for item in map(values.get, (field,) if field else FIELDS):
-            # In exports of annotation tools, words may be objects, and the text is in another field.
+        # An empty list comes last: some tools write one beside the text. Others write words as objects.
+        for item in sorted(map(values.get, (field,) if field else FIELDS), key=lambda item: item == []):
             if isinstance(item, str) or (isinstance(item, list) and all(isinstance(word, str) for word in item)):
                 if _SURROGATE.search("".join(item)):
                     return Record(fields, None, f"{place}: a character is not valid UTF-8; save it as UTF-8.")
@@ -388,14 +404,18 @@ def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field:
 
 def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: str | None) -> Iterator[Record]:
     csv.field_size_limit(1 << 30)  # the default of 128 kB is too small for texts
-    reader = csv.DictReader((line for _, line in lines), delimiter=max(",;\t", key=header.count))
+    delimiter = max(",;\t", key=header.count)
+    reader = csv.DictReader((line for _, line in lines), delimiter=delimiter, strict=True)
     try:
         if len(names := reader.fieldnames or ()) > len(set(names)):
             raise DataError(f"{name}:1: two columns have the same name; rename one of them.")
         for row in reader:
-            place, more = f"{name}:{reader.line_num}", row.pop(None, None)
-            too_long = Record(row, None, f"{place}: has more fields than the header; quote the text.")
-            yield too_long if more else _record(row, field, place)
+            place, more = f"{name}:{reader.line_num}", row.pop(None, [])
+            if more:
+                row[names[-1]] = delimiter.join([row[names[-1]], *more])  # the row is written as it was
+                yield Record(row, None, f"{place}: has more fields than the header; quote the text.")
+            else:
+                yield _record(row, field or ("text" if "text" in row else None), place)
     except csv.Error as error:
         raise DataError(f"{name}:{reader.line_num + 1}: is not CSV ({error}); quote the text.") from None
 
@@ -405,21 +425,23 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
     if field and not field.removeprefix("-").isdecimal():
         raise DataError(f"{name}: field={field!r} is not a column; give the number of the words' column, from 0.")
     column = None if field is None else int(field)
-    columns, by_tab, is_numbered = 0, False, False
+    columns, by_tab, is_numbered, are_tagged = 0, False, False, False
     rows: list[tuple[int, list[str]]] = []  # the line and the columns of each word
     for number, line in chain(lines, [(0, "")]):
         bare = line.rstrip("\r\n")
         if bare.strip(" \t") and not bare.startswith(_DOCUMENT_START):
             if bare.startswith("#begin document"):
                 raise DataError(f"{name}: CoNLL-2012 cannot be tagged; convert it by `hf-xorner data convert`.")
-            # A line with all columns is a word, such as a hashtag.
             may_be_comment = not rows and re.match("#" if columns else r"##?[ \t]|#[^ \t]*$", bare)
             if not columns and not may_be_comment:
                 by_tab = "\t" in bare
             values = bare.split("\t") if by_tab else _BLANKS.split(bare.strip(" \t"))
-            if not may_be_comment or len(values) == columns:
+            has_tag = bool(_TAG.fullmatch(values[-1]))
+            if not columns and not may_be_comment:
+                columns, are_tagged = len(values), has_tag
+            # A line with all columns, and with a tag if others have one, is a word, such as a hashtag.
+            if not may_be_comment or (len(values) == columns and (has_tag or not are_tagged)):
                 rows.append((number, values))
-                columns = columns or len(values)
         elif rows:
             if column is None:  # in CoNLL-U and other formats, the first column numbers the words
                 first = [values[0] for _, values in rows]

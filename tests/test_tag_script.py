@@ -112,7 +112,8 @@ def test_objects_keep_their_fields(tag, tagger, tmp_path):
     records = [
         ({"id": 12345678901234567890, "text": "Ann Smith saw Zeus", "deep": {"a": [{}]}}, "Ann Smith saw Zeus"),
         ({"words": ["New York", "é"], "other": "\ud83d"}, ["New York", "é"]),
-        ({"tokens": [], "text": "unused"}, []),
+        ({"tokens": [], "text": "Ann in Zeus"}, "Ann in Zeus"),
+        ({"tokens": []}, []),
         ({"tokens": [{"start": 0}], "text": "Zeus \u2028 in \0 New York"}, "Zeus \u2028 in \0 New York"),
         ({"id": 7, "data": {"text": "Ann in New York"}, "annotations": []}, "Ann in New York"),
     ]
@@ -159,6 +160,8 @@ def test_columns_of_words(tag, tagger, tmp_path):
         ("1996-08-22 CD B O\nBonn N B O\n\nAnn N B O\n", [["1996-08-22", "Bonn"], ["Ann"]]),
         ("1 CD O\nIan N O\n", [["1", "Ian"]]),
         ("#nice\tO\nAnn\tO\n", [["#nice", "Ann"]]),
+        ("# 1\nAnn O\n\n# 2\nBo O\n\n# O\nBo O\n", [["Ann"], ["Bo"], ["#", "Bo"]]),
+        ("text\tO\nBo\tO\n", [["text", "Bo"]]),
         ("Bonn\tO\n-DOCSTART-\t-X-\nAnn\tO\n", [["Bonn"], ["Ann"]]),
     ):
         (tmp_path / "some.conll").write_text(content)
@@ -182,6 +185,12 @@ def test_rows_of_csv_and_parquet(tag, tagger, tmp_path):
     with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
         table = [row | {"entities": json.loads(row["entities"])} for row in csv.DictReader(file)]
     assert table == [row | {"entities": record["entities"]} for row, record in zip(rows, records, strict=True)]
+    for name, content in (("in.tsv", "id\ttext\n1\tAnn in Zeus"), ("words.csv", "words,text\n3,Ann in Zeus\n")):
+        (tmp_path / name).write_text(content)
+        check(objects(ok(tag(name, "--format", "jsonl"))), tagger, ["Ann in Zeus"])
+    (tmp_path / "long.csv").write_text("text\nAnn, in Zeus\n")
+    ok(tag("long.csv", "--skip_bad_lines", "--output", "long-out.csv"))
+    assert (tmp_path / "long-out.csv").read_text() == 'text,entities\n"Ann, in Zeus",[]\n'
     words = [{"day": pa.scalar(0, pa.date32()).as_py(), "words": words} for words in random_sentences(20)]
     pq.write_table(pa.Table.from_pylist(words), tmp_path / "words.parquet")
     records = objects(ok(tag("words.parquet")))
@@ -265,6 +274,7 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
     (tmp_path / "broken.txt.gz").write_bytes(gzip.compress(os.urandom(9999).hex().encode())[:-900])
     (tmp_path / "cut.json").write_text('[{"text": "Ann"}')
     (tmp_path / "odd.csv").write_bytes(b"id,text\n1,Ann\rBo\n")
+    (tmp_path / "open.csv").write_text('text\n"Ann\nBo\n')
     (tmp_path / "twice.csv").write_text("id,text,id\n1,Ann,2\n")
     (tmp_path / "onto.conll").write_text("#begin document (a); part 000\na 0 0 Ann\n\n")
     for arguments, sentence in (
@@ -277,6 +287,11 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("in.txt", "--output", "out.parquet"), "Parquet is not written"),
         (("in.txt", "--min_score", 0.9, "PER=0.8"), "a number, or one for each label"),
         (("odd.csv",), "odd.csv:2: is not CSV"),
+        (("open.csv",), "open.csv:2: is not CSV"),
+        (("in.txt", "--split", "test"), "leave it out"),
+        (("in.txt", "--template", "x"), "set redact"),
+        (("in.txt", "--redact", "--output", "out.csv"), "redact writes texts or JSON Lines"),
+        (("a/missing.jsonl",), "there is no such file"),
         (("twice.csv",), "two columns have the same name"),
         (("broken.txt.gz",), "broken.txt.gz: the gzip file is damaged"),
         (("cut.json",), "cut.json: is not JSON"),
