@@ -163,6 +163,8 @@ def test_errors_are_one_line_before_the_model_is_read(folder, evaluate):
         ("--predictions p.tsv --scheme bmes", "the tag 'I-PER' is not bmes"),
         ("--predictions p.tsv --resamples -1", "resamples=-1"),
         ("--predictions p.tsv --compare other.tsv", "gold tags of sentence 0"),
+        ("--predictions p.tsv --compare missing.tsv", "missing.tsv: there is no such file"),
+        ("--predictions p.tsv --json p.tsv", "p.tsv: is an input"),
         ("--model m --dataset xor --split dev", "xor has no split 'dev'"),
     ):
         errors = evaluate(*options.split(), fails=True)

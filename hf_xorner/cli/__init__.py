@@ -34,6 +34,8 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard(sys.stdout)  # The reader of the output, such as head, has closed it.
+    except KeyboardInterrupt:
+        fail(command, "interrupted.", 130)
     except UsageError as error:
         fail(command, error, 2)
     except ImportError as error:

@@ -31,21 +31,25 @@ DESCRIPTION = (
 
 
 @dataclass(kw_only=True)
-class StatsOptions(Reading):
-    """The options of `stats`."""
+class Options(Reading):
+    """The corpus to read."""
 
     dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.", positional=True)
     data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="data")
+
+
+@dataclass(kw_only=True)
+class StatsOptions(Options):
+    """The options of `stats`."""
+
     json: str | None = option(None, "Write the figures to this JSON file.", group="output")
 
 
 # The options of writing have a prefix, since the options of reading have the same names.
 @dataclass(kw_only=True)
-class ConvertOptions(Reading):
+class ConvertOptions(Options):
     """The options of `convert`."""
 
-    dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.", positional=True)
-    data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="data")
     to: str = option(
         help=f"The format to write: {', '.join(WRITTEN_FORMATS)}.", group="output", choices=WRITTEN_FORMATS
     )

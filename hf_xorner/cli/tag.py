@@ -15,7 +15,6 @@ from ..errors import UsageError
 from ..export.runtime import GRAPH_FILE, OnnxTagger
 from ..options import option, read_options
 from ..tagging import STDIN, TaggingOptions, tag_source
-from . import fail
 
 EXAMPLES = (
     'hf-xorner tag "Imran Vale flew to Oslo."',
@@ -51,10 +50,7 @@ def run(words: Sequence[str]) -> None:
     options = read_options(Options, words)
     if options.source is None and sys.stdin.isatty():
         raise UsageError("name a text, a file or a folder; --help shows examples.")
-    try:
-        tally = tag_source(options.source or STDIN, options, _exported(options))
-    except KeyboardInterrupt:
-        fail("tag", "interrupted.", 130)
+    tally = tag_source(options.source or STDIN, options, _exported(options))
     if tally.faults:
         print(f"hf-xorner tag: {tally.faults} records are bad; the first: {tally.first_fault}", file=sys.stderr)
     if options.output:

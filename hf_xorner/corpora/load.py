@@ -101,7 +101,8 @@ def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[st
     if isinstance(source, Dataset):
         return {TRAIN: _split_of_table(source, name, reading)}
     if isinstance(source, DataFrame):
-        nested = any(isinstance(value, (list, np.ndarray)) for value in source.iloc[:1].to_numpy().flat)
+        first = (value for _, column in source.items() for value in column.dropna()[:1])
+        nested = any(isinstance(value, (list, tuple, np.ndarray)) for value in first)
         text = source.to_json(orient="records", lines=True) if nested else source.to_csv(index=False)
     elif isinstance(source, (list, tuple)):
         text = json.dumps(list(map(_as_record, source)), default=_plain)
@@ -208,7 +209,11 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
     lines = split_lines(text[:_SAMPLE])
     if suffix == ".csv" or has_header(lines[0]):
         return "csv"
-    return "conllu" if is_conllu(lines) else "conll"
+    if is_conllu(lines):
+        return "conllu"
+    # Only a header names columns.
+    named = (column for column in (reading.token_column, reading.tag_column) if column)
+    return "conll" if all(re.fullmatch(r"-?\d+", column) for column in named) else "csv"
 
 
 #: Folders of OntoNotes that are not read: other languages, and "pt", the New Testament, which has no annotated names

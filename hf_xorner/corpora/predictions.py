@@ -1,6 +1,7 @@
 """Read and write files of predictions: token, gold tag and predicted tag."""
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,20 +35,20 @@ def read_predictions(path: str | Path) -> Predictions:
     predictions = Predictions([], [], [])
     rows: list[list[str]] = []
     with open_text(path, "utf-8-sig") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(chain(file, [""]), start=1):
             line = line.rstrip("\r\n")
-            if not line.strip(" \t"):
-                _add(rows, predictions)
+            if line.strip(" \t"):
+                row = line.split("\t")
+                if len(row) != 3 or "" in row or any(tag != tag.strip() for tag in row[1:]):
+                    raise DataError(
+                        f"{path}:{number}: {line[:60]!r}; expected a token, its gold tag and its predicted tag, "
+                        "separated by TABs, without blanks around the tags."
+                    )
+                rows.append(row)
+            elif rows:
+                for column, values in zip(predictions, zip(*rows, strict=True), strict=True):
+                    column.append(list(values))
                 rows = []
-                continue
-            row = line.split("\t")
-            if len(row) != 3 or "" in row or any(tag != tag.strip() for tag in row[1:]):
-                raise DataError(
-                    f"{path}:{number}: {line[:60]!r}; expected a token, its gold tag and its predicted tag, separated "
-                    "by TABs, without blanks around the tags."
-                )
-            rows.append(row)
-    _add(rows, predictions)
     if not predictions.tokens:
         raise DataError(f"{path}:1: the file holds no sentence; expected lines of token, gold tag and predicted tag.")
     return predictions
@@ -85,9 +86,3 @@ def write_predictions(
                 file.write(f"{line}\n")
             if len(sentence[0]):
                 file.write("\n")
-
-
-def _add(rows: list[list[str]], predictions: Predictions) -> None:
-    if rows:
-        for column, values in zip(predictions, zip(*rows, strict=True), strict=True):
-            column.append(list(values))

@@ -148,7 +148,7 @@ def find_unnamed(folder: Path) -> SplitFiles:
 
 _EVAL = "eval"
 # Reasons why files are not read.
-_NOT_DATA, _READ_ALONG = "no labelled data", "read with its annotation"
+_NOT_DATA, _READ_ALONG = "no labelled data", "read with another file"
 _NO_SPLIT, _TWO_SPLITS = "the name shows no split", "the name shows several splits"
 _UNANNOTATED, _TAKEN = "not the annotated file", "another file is this split"
 _BELOW, _NO_TABLES = "the files next to the folder are read", "tables or CoNLL-2012 files are read"
@@ -201,7 +201,7 @@ def _reason_against(path: Path) -> str:
     if _OTHER_SUFFIX.fullmatch(suffix_of(path)) or _OTHER_NAME.fullmatch(path.name):
         return _NOT_DATA
     is_text = path.suffix == TEXT_SUFFIX and path.with_suffix(ANNOTATION_SUFFIX).is_file()
-    return _READ_ALONG if is_text else ""
+    return _READ_ALONG if is_text or path.name == "label.json" else ""
 
 
 def _splits_in(names: Iterable[str]) -> set[str]:

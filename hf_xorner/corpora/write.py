@@ -16,7 +16,7 @@ from ..files import check_apart, replacing
 from .assemble import DOC_ID, POS_TAGS, TAGS, TOKENS, label_names_of, words_and_tags
 from .formats.columns import DOCUMENT_START
 from .formats.json_lines import TEXT_KEY
-from .schemes import UNLABELLED_TAG, WRITTEN_SCHEMES, entity_type, from_iob2, is_chunked
+from .schemes import UNLABELLED_TAG, WRITTEN_SCHEMES, entity_type, from_iob2, is_chunked, is_of
 from .source import WRITTEN_FORMATS, Sentence
 from .splits import SPLITS
 
@@ -36,11 +36,13 @@ def _sentences(dataset: Dataset, split: str, scheme: str = "iob2") -> Iterator[S
         yield Sentence(tokens, labels, f"{split}, row ", row, parts, document)
 
 
-def _as_columns(sentences: Iterator[Sentence], separator: str, chunked: bool) -> Iterator[str]:
+def _as_columns(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
     """Yield a split as CoNLL columns: the word, its part of speech if there is one, its tag."""
     document, number = None, count()
     for sentence in sentences:
         if sentence.doc_id != document:
+            if sentence.doc_id is None:
+                raise DataError(f"{sentence.place()}: has no document, unlike those before it; write jsonl.")
             document = sentence.doc_id
             # The reader numbers documents without a name.
             columns = ["-X-", "O"] if document == str(next(number)) else [f"({document})"]
@@ -55,7 +57,7 @@ def _lines(columns: Sequence[Sequence[str]], separator: str, sentence: Sentence)
     Raises:
         DataError: For a word, tag or part of speech that is empty or would be read as several columns or lines.
     """
-    unfit = re.compile(rf"^$|[{separator}\t\r\n]")
+    unfit = re.compile(rf"^({DOCUMENT_START})?$|[{separator}\t\r\n]")
     for index, row in enumerate(zip(*columns, strict=True)):
         if unfitting := [value for value in row if unfit.search(value)]:
             raise DataError(f"{sentence.place(index)}: {unfitting[0]!r} does not fit into a column; write jsonl.")
@@ -64,7 +66,7 @@ def _lines(columns: Sequence[Sequence[str]], separator: str, sentence: Sentence)
         yield "\n"
 
 
-def _as_csv(sentences: Iterator[Sentence], separator: str, chunked: bool) -> Iterator[str]:
+def _as_csv(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
     """Yield a split as CSV, with a row for each word that has the number of its sentence."""
     buffer = io.StringIO()
     # Line ends of RFC 4180; words that contain a line break are quoted.
@@ -81,20 +83,20 @@ def _as_csv(sentences: Iterator[Sentence], separator: str, chunked: bool) -> Ite
         buffer.truncate()
 
 
-def _as_jsonl(sentences: Iterator[Sentence], separator: str, chunked: bool) -> Iterator[str]:
+def _as_jsonl(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
     """Yield a split as JSON Lines of words and tags."""
     for sentence in sentences:
         yield _json_line({TOKENS: sentence.tokens, TAGS: sentence.tags}, sentence)
 
 
-def _as_spans(sentences: Iterator[Sentence], separator: str, chunked: bool) -> Iterator[str]:
+def _as_spans(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
     """Yield a split as JSON Lines of texts, entities as ``[start, end, label]`` and words as ``[start, end]``.
 
     A text is the words of a sentence joined by blanks; offsets count characters (code points).
     """
     for sentence in sentences:
-        if not chunked or UNLABELLED_TAG in sentence.tags:
-            raise DataError(f"{sentence.place()}: spans can only hold entities, not {sentence.tags[0]!r}; write jsonl.")
+        if other := [tag for tag in sentence.tags if tag == UNLABELLED_TAG or not is_of("iob2", tag)]:
+            raise DataError(f"{sentence.place()}: spans can only hold entities, not {other[0]!r}; write jsonl.")
         ends = list(accumulate([len(word) + 1 for word in sentence.tokens]))
         places = [(end - 1 - len(word), end - 1) for word, end in zip(sentence.tokens, ends, strict=True)]
         spans: list[list[Any]] = []
@@ -112,7 +114,7 @@ def _json_line(record: dict[str, Any], sentence: Sentence) -> str:
 
 
 # The suffix of each text format, and the function that yields its text.
-_TEXT_FORMATS: dict[str, tuple[str, Callable[[Iterator[Sentence], str, bool], Iterator[str]]]] = {
+_TEXT_FORMATS: dict[str, tuple[str, Callable[[Iterator[Sentence], str], Iterator[str]]]] = {
     "conll": (".conll", _as_columns),
     "csv": (".csv", _as_csv),
     "jsonl": (".jsonl", _as_jsonl),
@@ -181,10 +183,9 @@ def write_corpus(
                 with new.open("wb") as table:  # not by its path, in which datasets gives :: a special meaning
                     corpus[split].to_parquet(table)
                 continue
-            chunked = is_chunked(label_names_of(corpus[split], split))
             sentences = _sentences(corpus[split], split, scheme)
             with new.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(_TEXT_FORMATS[format][1](sentences, _SEPARATORS[separator], chunked))
+                file.writelines(_TEXT_FORMATS[format][1](sentences, _SEPARATORS[separator]))
     return list(targets.values())
 
 

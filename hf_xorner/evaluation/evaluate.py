@@ -16,12 +16,13 @@ from datasets import DatasetDict
 from ..corpora import Reading, load_corpus
 from ..corpora.assemble import TRAIN, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import VALIDATION, with_validation
-from ..corpora.load import Source, name_of
+from ..corpora.load import Source, inputs_of, name_of
 from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
+from ..corpora.splits import has_data_suffix
 from ..entities import NumberByLabel, checked_numbers, number_by_label
-from ..files import FACTS_FILE, write_whole
+from ..files import FACTS_FILE, check_apart, write_whole
 from ..options import full_names, option
 from ..tagger import Tagger
 from .comparison import POLICIES, Policy
@@ -144,6 +145,10 @@ def score(
     if options.predictions:
         reading["scheme"] = AUTO  # the option is for the predictions
     source = options.dataset if dataset is None else dataset
+    inputs = [path for path in (options.predictions, options.compare) if path]
+    inputs += map(str, inputs_of(source, options.data_dir) if isinstance(source, (str, Path)) else ())
+    for path in filter(None, (options.json, options.save_predictions)):
+        check_apart(path, *inputs)
     corpus = load_corpus(source, options.data_dir, **reading) if options.dataset else {}
     if options.model:
         folder = tagger.model.name_or_path if tagger else options.model
@@ -158,11 +163,7 @@ def score(
             _log.warning("%s was trained on this split; the scores say little about other texts.", options.model)
     has_training = TRAIN in corpus and options.split != TRAIN
     training = Training.of(*words_and_tags(corpus[TRAIN])) if has_training else None
-    second: System | Tagger | None = None
-    if options.compare and Path(options.compare).is_file():
-        second = System(*read_predictions(options.compare))
-    elif options.compare:
-        second = Tagger.from_pretrained(options.compare, options.device, min_score=0)
+    second = _second(options.compare, options.device) if options.compare else None
     if options.predictions:
         system = System(*read_predictions(options.predictions))
     else:
@@ -262,6 +263,15 @@ def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) 
         raise ValueError(f"min_precision chooses among entities, and {options.model} labels single words.")
     checked_numbers(options.least_precision, "min_precision", 100, tagger.entity_labels)
     return tagger
+
+
+def _second(name: str, device: str | None) -> System | Tagger:
+    """Return the other system of a comparison: predictions in a file, or a tagger."""
+    if Path(name).is_file():
+        return System(*read_predictions(name))
+    if has_data_suffix(Path(name)):  # a mistyped path, not a model on the Hub
+        raise ValueError(f"{name}: there is no such file.")
+    return Tagger.from_pretrained(name, device, min_score=0)
 
 
 def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:

@@ -66,7 +66,7 @@ FAULTS = {
             ("Ann O\n# she did\nleft O\n", ":2", "3 columns"),
             (GOOD, ":1", "tag_column=2", {"tag_column": 2}),
             (GOOD, ":1", "pos_column=-3", {"pos_column": -3}),
-            (GOOD, ":1", "token_column=word", {"token_column": "word"}),
+            (GOOD, ":1", "no column of words named word", {"token_column": "word"}),
             (GOOD, ":1", "column 1", {"token_column": 1}),
             (GOOD.replace("\t", " "), ":1", "one column", {"separator": "tab"}),
             (GOOD, ":1", "JSON", {"format": "jsonl"}),

@@ -122,6 +122,7 @@ def test_quotation_marks_are_read_as_the_file_writes_them(load):
     assert list(load(text, "x.csv")["tokens"]) == [['"', "a,b", "c\nd"], ["None"]]
     assert list(load('word\ttag\n"\tO\n"a\tB-X\n\nb\tO\n', "x.tsv")["tokens"]) == [['"', '"a'], ["b"]]
     assert list(load('word\ttag\n""""\tO\n"a"\tB-X\n\nb\tO\n', "y.tsv")["tokens"]) == [['"', "a"], ["b"]]
+    assert load("word\ttag\n" + "a\tO\n\n" * 1_500 + '""""\tO\n', "late.tsv")["tokens"][-1] == ['"']
     assert list(load("text,tags\nx y,O\n", "z.csv")["tokens"]) == [["x y"]]
 
 
@@ -243,7 +244,7 @@ def test_brat_is_read(write, read, load):
 
 def test_brats_lines_are_sentences_unless_an_entity_crosses_them(write, read):
     write("\ufeffAnn met\n\nBo in New\r\n  York.\nIt rained.", "x.txt")
-    assert read("T1\tPER 1 4\tAnn\nT2\tLOC 16 27\tNew York\n", "x.ann") == [
+    assert read("\ufeffT1\tPER 1 4\tAnn\nT2\tLOC 16 27\tNew York\n", "x.ann") == [
         ("Ann met", "B-PER O"),
         ("Bo in New York .", "O O B-LOC I-LOC O"),
         ("It rained .", "O O O"),

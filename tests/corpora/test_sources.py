@@ -291,10 +291,13 @@ def test_data_in_memory_are_corpora():
         spans,
         words,
         DataFrame(records),
+        DataFrame([[None, *map(tuple, pair)] for pair in pairs], columns=["id", "tokens", "ner_tags"]),
         dataset,
         dataset.to_pandas(),
     ):
         assert sentences(load_corpus(source)["train"]) == [("Ann left", "B-PER O"), ("in Oslo NA", "O B-LOC O")]
+    named = words.rename(columns={"word": "Wort", "tag": "Klasse"})
+    assert load_corpus(named, token_column="Wort", tag_column="Klasse")["train"]["tokens"][0] == ["Ann", "left"]
     assert list(load_corpus(DatasetDict(test=dataset, train=dataset))) == ["train", "test"]
     for source, fact in (
         (3, "int: not a corpus"),

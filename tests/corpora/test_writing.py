@@ -120,12 +120,20 @@ def test_selected_and_shuffled_rows_are_written_in_their_order(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "corpus", "message"),
     [
-        *((("conll",), train_of([[("a", "O"), (token, "O")]]), "row 0") for token in ("a\tb", "a\n", "\ra", "")),
+        *(
+            (("conll",), train_of([[("a", "O"), (token, "O")]]), "row 0")
+            for token in ("a\tb", "a\n", "\ra", "", "-DOCSTART-")
+        ),
         (("conll", "iob2", "blank"), train_of([[("a b", "O")]]), "'a b'"),
         (("conll", "iob2", "blank"), train_of([[("a", "O")]], pos=[["N N"]]), "'N N'"),
         (("conll", "iob2", "blank"), train_of([[("a", "B-x y")]], labels=["O", "B-x y", "I-x y"]), "'B-x y'"),
         (("spans",), train_of([[("a", "NN")]], labels=["NN", "O"]), "only hold entities"),
-        (("spans",), train_of([[("a", "?")]]), "only hold entities"),
+        (("spans",), train_of([[("a", "O"), ("b", "?")]]), "only hold entities, not '\\?'"),
+        (
+            ("conll",),
+            DatasetDict(train=split_of(SENTENCES[:2]).add_column("doc_id", ["x", None])),
+            "row 1: has no document",
+        ),
         (("xml",), train_of(), "format='xml'"),
         (("conll", "iobes"), train_of(), "scheme='iobes'"),
         (("parquet", "bioes"), train_of(), "scheme='bioes'"),

@@ -205,7 +205,7 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
         next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None),
         _first(names, _DOCUMENT_NAMES),
         # Words rarely contain TABs, so most programs write TSV without quotation marks.
-        quoted=delimiter != "\t" or any('""""' in line.split("\t") for line in lines),
+        quoted=delimiter != "\t" or re.search(r'(^|\t)""""(\t|\r?$)', text, re.MULTILINE) is not None,
         note="" if header else note,
     )
 

@@ -81,7 +81,9 @@ def sentence_of_words(record: JsonRecord, reading: Reading) -> Sentence:
 def names_of_classes(numbers: Any, names: Sequence[str]) -> Any:
     """Replace the numbers of classes by their names, and -1 by ``?`` if the names are chunk tags."""
     name_of = _by_number(tuple(names))
-    return [name_of.get(number, number) for number in numbers] if type(numbers) is list else numbers
+    if type(numbers) is not list:
+        return numbers
+    return [name_of.get(number, number) if type(number) is int else number for number in numbers]
 
 
 @lru_cache

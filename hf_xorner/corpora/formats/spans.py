@@ -346,7 +346,7 @@ def read_brat(path: Path, reading: Reading, repairs: Repairs, document: str) -> 
             in the annotation.
     """
     path, source = path.with_suffix(ANNOTATION_SUFFIX), path.with_suffix(TEXT_SUFFIX)
-    text, annotation = text_of(source, reading, repairs), text_of(path, reading, repairs)
+    text, annotation = text_of(source, reading, repairs), text_of(path, reading, repairs).removeprefix(BYTE_ORDER_MARK)
     text, spans, words = _words_of(None, text, list(_brat_spans(path, annotation, text, repairs)))
     tags = _tags_of(spans, text, words, repairs, str(path))
     # The line of each word.
