@@ -21,10 +21,6 @@ from hf_xorner import files
 IGNORED = -100
 #: For tests of signals, pipes and devices.
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals, pipes or devices")
-#: Fails with torch 2.6 and 2.7, whose torch.export uses Dynamo; passes with 2.13.
-can_export = pytest.mark.skipif(
-    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8), reason="torch.export of 2.6 and 2.7 cannot trace these"
-)
 #: For processes to interrupt: what is started in the background of a shell ignores Ctrl-C, with all that it starts.
 INTERRUPTIBLE = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
 #: The arguments of the interpreter that start a script in two processes.

@@ -42,7 +42,7 @@ GIVEN = [
 class Oracle:
     """The expected output of the tokenizer, one word and one character at a time."""
 
-    def __init__(self, sentences, *, min_count=1, casing="keep", digits="keep", max_word_chars=20, min_char_count=1):
+    def __init__(self, sentences, *, min_count=1, casing="keep", digits="keep", max_word_chars=20):
         self.casing, self.digits, self.width = casing, digits, max_word_chars
         words, characters = Counter(), Counter()
         for sentence in sentences:
@@ -52,8 +52,7 @@ class Oracle:
         kept = [word for word in words if words[word] >= min_count]
         kept.sort(key=lambda word: (-words[word], word))
         self.words = {word: index for index, word in enumerate(kept, 2)}
-        seen = [character for character in characters if characters[character] >= min_char_count]
-        seen.sort(key=lambda character: (-characters[character], character))
+        seen = sorted(characters, key=lambda character: (-characters[character], character))
         self.characters = {character: index for index, character in enumerate(seen, 6)}
 
     def with_zeros(self, word):
@@ -151,8 +150,8 @@ def pairs(rows):
 POLICIES = [
     {},
     {"casing": "lower", "digits": "zero", "max_word_chars": 5},
-    {"casing": "lower", "min_count": 2, "min_char_count": 3},
-    {"digits": "zero", "min_char_count": 2, "max_word_chars": 3},
+    {"casing": "lower", "min_count": 2},
+    {"digits": "zero", "max_word_chars": 3},
 ]
 
 ALL_COLUMNS = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "return_length": True}

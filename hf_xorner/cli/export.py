@@ -48,6 +48,9 @@ class Options:
 def run(words: Sequence[str]) -> None:
     """Export the model, and print the files."""
     options = read_options(Options, words)
+    for name, kind in (("name", "package"), ("node_modules", "web")):
+        if getattr(options, name) is not None and options.to != kind:
+            raise ValueError(f"{name} is an option of the {kind}: add --to {kind}, or leave {name} out.")
     output = Path(options.output)
     precision = options.quantize or "fp32"
     if options.to == "web":

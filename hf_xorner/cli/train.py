@@ -41,7 +41,7 @@ def run(words: Sequence[str]) -> None:
     run, training, config_fields = parse(words, DEFAULT_RECIPE)
     # A log file has one line per epoch, without progress bars.
     training.disable_tqdm = training.disable_tqdm or not sys.stderr.isatty()
-    destination = where_to_publish(training)
+    destination = where_to_publish(training, run.overwrite)
     folder = str(training.output_dir)
     scores = {}
     # Locked until the model is published, so that no other run replaces it before.
@@ -108,7 +108,7 @@ def use(folder: str, split: Dataset) -> None:
         print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")
 
 
-def where_to_publish(training: TaggerTrainingArguments) -> dict:
+def where_to_publish(training: TaggerTrainingArguments, overwrite: bool) -> dict:
     """Return the arguments of `publish`, after a check that the repository can be written; empty without push_to_hub.
 
     The Trainer would publish without checks, so its option is switched off.
@@ -123,6 +123,7 @@ def where_to_publish(training: TaggerTrainingArguments) -> dict:
         "private": training.hub_private_repo,
         "revision": training.hub_revision or "main",
         "api": HfApi(token=training.hub_token),
+        "overwrite": overwrite,
     }
     if training.process_index == 0:
         prepare_repository(**destination)

@@ -7,10 +7,12 @@ import hashlib
 import io
 import re
 import zipfile
+from contextlib import suppress
 from importlib.metadata import requires
 from pathlib import Path
 
 from huggingface_hub import ModelCard
+from huggingface_hub.errors import EntryNotFoundError
 from packaging.version import Version
 
 from ..files import write_whole
@@ -69,7 +71,8 @@ def _metadata(source: str, name: str, version: str) -> str:
     path = Path(source) / "README.md"
     card = None
     if path.is_file() or not path.parent.is_dir():
-        card = ModelCard.load(path if path.is_file() else source, ignore_metadata_errors=True)
+        with suppress(EntryNotFoundError):  # a model on the Hub may have no card
+            card = ModelCard.load(path if path.is_file() else source, ignore_metadata_errors=True)
     # Of the requirements of this package, those of the runtime.
     requirements = [requirement.partition(";")[0] for requirement in requires("hf_xorner") or ()]
     requirements = [

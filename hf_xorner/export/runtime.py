@@ -83,7 +83,7 @@ class OnnxTagger(BaseTagger):
         """
         folder = Path(folder)
         config = _loaded(folder / "config.json", _json)
-        id2label = config["id2label"]
+        id2label = config.get("id2label", {"": ""})
         labels = [id2label.get(str(index)) for index in range(len(id2label))]
         if None in labels:
             raise ValueError(f"{folder}: the id2label of config.json does not number labels from 0; copy it again.")
@@ -127,7 +127,7 @@ def read_lookup(folder: Path) -> WordLookup:
     tokenizer.no_truncation()
     tokenizer.encode_special_tokens = True  # The text "[PAD]" is a text.
     pieces = None
-    if policies["max_word_pieces"]:
+    if policies.get("max_word_pieces"):
         pieces = _loaded(folder / "piece_tokenizer.json", lambda path: WordPieces(path.read_text(encoding="utf-8")))
     return WordLookup(tokenizer, policies, pieces)
 

@@ -65,7 +65,8 @@ class TagTables:
     def __call__(self, table: pa.Table) -> pa.Table:
         """Return a table with the new column."""
         rows = entity_rows(self.tagger, table[self.column].to_pylist(), None)
-        return table.append_column(self.output, pa.array(rows, self.type))
+        kept = table.drop_columns(self.output) if self.output in table.column_names else table
+        return kept.append_column(self.output, pa.array(rows, self.type))
 
 
 _FIELDS = field_types({str: "string", int: "bigint", float: "double"})

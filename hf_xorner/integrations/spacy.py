@@ -6,11 +6,13 @@ spaCy imports this module for every pipeline, so PyTorch and the model are only 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 from spacy.pipeline import Pipe
+from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span
+from spacy.training import Example
 from spacy.util import minibatch
 
 if TYPE_CHECKING:
@@ -96,6 +98,10 @@ class TaggerComponent(Pipe):
                 self.get_error_handler()(self.name, self, batch, error)
             else:
                 yield from batch
+
+    def score(self, examples: Iterable[Example], **options: Any) -> dict[str, Any]:
+        """Score the entities of documents for `nlp.evaluate`; spans of `spans_key` have no scores."""
+        return get_ner_prf(examples) if self.spans_key is None else {}
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         tokens = [[token for token in doc if not token.is_space] for doc in docs]

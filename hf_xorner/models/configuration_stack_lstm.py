@@ -51,6 +51,7 @@ class StackLstmConfig(TaggerConfig):
     citation = LstmCrfConfig.citation
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {
         "cell": ("coupled", "standard"),
+        "tag_scheme": ("bioes",),
         "composition": ("token", "guarded"),
         "outside": ("composed", "word"),
     }

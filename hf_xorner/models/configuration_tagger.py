@@ -38,9 +38,9 @@ _NOT_EMPTY = ("char_widths", "dilations")
 
 #: Types in transformers of text encoders that return one state per piece.
 ENCODERS = (
-    *("albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert"),
+    *("albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert"),
     *("gpt2", "megatron-bert", "modernbert", "mpnet", "nomic_bert", "rembert", "roberta", "roberta-prelayernorm"),
-    *("roc_bert", "squeezebert", "xlm-roberta", "xlm-roberta-xl"),
+    *("roc_bert", "xlm-roberta", "xlm-roberta-xl"),
 )
 
 _FROM_TOKENIZER = "take the config's fields from the tokenizer: Config(**tokenizer.model_fields(), …)"
@@ -290,7 +290,7 @@ class TaggerConfig(PreTrainedConfig):
             values = value if isinstance(value, (list, tuple)) else [value]
             numbers = all(isinstance(number, (int, float)) and least <= number <= most for number in values)
             if len(values) > _LONGEST_LIST or not numbers or (not values and entry.name in _NOT_EMPTY):
-                raise ValueError(f"{entry.name}={str(value)[:100]} must be from {least} to {most:,}.")
+                raise ValueError(f"{entry.name}={repr(value)[:100]} must be from {least} to {most:,}.")
             if entry.name in _ODD and not all(number % 2 for number in values):
                 raise ValueError(f"{entry.name}={value} must be odd, so that windows are centred on a word.")
         if sorted(self.id2label or ()) != [*range(len(self.id2label or ()))]:

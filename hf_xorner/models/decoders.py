@@ -68,21 +68,19 @@ class Decoder(nn.Module):
         """The axes of the parameters that count tags, types or actions, by their names."""
         return {}
 
-    def negative_log_likelihood(
-        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
-    ) -> Tensor:
+    def negative_log_likelihood(self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """−log p of the gold tags: gold (B, T) → (B,). A word without a label may have any tag."""
         raise NotImplementedError
 
-    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor, all_tags: bool = True) -> Decoded:
         """The best tags and their posterior; with `all_tags`, also the posterior of all tags."""
         raise NotImplementedError
 
-    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """Cross-entropy with the paths of a teacher, whose pair posterior is (B, T, K, K): (B,)."""
         raise ValueError("Only a model with a CRF or softmax can learn from a teacher; choose one.")
 
-    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """Posterior of the pairs of neighbouring tags, (B, T, K, K); see `crf.pair_posterior`."""
         raise ValueError("Only a model with a CRF or softmax can be a teacher; choose one.")
 
@@ -90,7 +88,7 @@ class Decoder(nn.Module):
         self,
         scores: Tensor,
         lengths: Tensor,
-        states: Tensor | None = None,
+        states: Tensor,
         gold: Tensor | None = None,
         all_tags: bool = True,
         teacher_pairs: Tensor | None = None,
@@ -109,21 +107,19 @@ class Decoder(nn.Module):
 class SoftmaxDecoder(Decoder):
     """Labels every word independently."""
 
-    def negative_log_likelihood(
-        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
-    ) -> Tensor:
+    def negative_log_likelihood(self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """Cross-entropy summed over a sentence's labelled words: gold (B, T) → (B,)."""
         scores = self.tempered(scores).transpose(1, 2)
         losses = nn.functional.cross_entropy(scores, gold, ignore_index=IGNORED, reduction="none")
         return losses.sum(1)
 
-    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """Cross-entropy with the teacher's marginals of each word: (B,)."""
         inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
         log_probs = self.tempered(scores).masked_fill(~inside.unsqueeze(2), 0).log_softmax(-1)  # padding may hold NaN
         return -(pairs.sum(2) * log_probs).sum((1, 2))
 
-    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """Products of the probabilities of neighbouring words, (B, T, K, K)."""
         inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
         words = torch.where(inside.unsqueeze(2), self.tempered(scores).softmax(-1), 0)
@@ -132,7 +128,7 @@ class SoftmaxDecoder(Decoder):
         pairs[:, 1:] = words[:, :-1].unsqueeze(3) * words[:, 1:].unsqueeze(2)
         return pairs
 
-    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor, all_tags: bool = True) -> Decoded:
         """The most probable tag of each word."""
         log_probs = self.tempered(scores).log_softmax(-1)
         path = scores.argmax(-1)
@@ -171,25 +167,23 @@ class CrfDecoder(Decoder):
             drawn = self.config.initializer == "glorot"
             nn.init.uniform_(parameter, -bound, bound) if drawn else nn.init.zeros_(parameter)
 
-    def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def moves(self, states: Tensor) -> tuple[Tensor, Tensor | None]:
         """Scores of the transitions and of the start, if there are any."""
         return self.transitions, self.start
 
-    def negative_log_likelihood(
-        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
-    ) -> Tensor:
+    def negative_log_likelihood(self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """−log p by the forward algorithm: (B,)."""
         return negative_log_likelihood(self.tempered_chain(scores, states), lengths, gold)
 
-    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """Exact cross-entropy by the forward algorithm: (B,)."""
         return cross_entropy(self.tempered_chain(scores, states), lengths, pairs)
 
-    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """Posterior of pairs by the forward-backward algorithm: (B, T, K, K)."""
         return pair_posterior(self.tempered_chain(scores, states), lengths)
 
-    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor, all_tags: bool = True) -> Decoded:
         """The best path by the Viterbi algorithm, its posterior by the forward-backward algorithm."""
         chain = self.chain(scores, states)
         dtype = chain.emissions.dtype
@@ -199,7 +193,7 @@ class CrfDecoder(Decoder):
         chain = Chain(*map(self.tempered, chain))
         return Decoded(path, *posterior(chain, lengths, path, all_tags, dtype))
 
-    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
+    def chain(self, scores: Tensor, states: Tensor) -> Chain:
         """Emissions, transitions, start and end in at least float32; forbidden ones are −∞."""
         transitions, start = self.moves(states)
         nothing = transitions.new_zeros(scores.shape[-1])
@@ -211,7 +205,7 @@ class CrfDecoder(Decoder):
             end = end.masked_fill(tables.barred_end, -torch.inf)
         return Chain(scores, transitions, start, end).to(torch.promote_types(scores.dtype, torch.float32))
 
-    def tempered_chain(self, scores: Tensor, states: Tensor | None) -> Chain:
+    def tempered_chain(self, scores: Tensor, states: Tensor) -> Chain:
         """The chain's scores divided by the temperature."""
         return Chain(*map(self.tempered, self.chain(scores, states)))
 
@@ -258,9 +252,7 @@ class ConditionedCrfDecoder(CrfDecoder):
             axes[name] = (named, None) if values.dim() == 2 else (named,)
         return axes
 
-    def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def moves(self, states: Tensor) -> tuple[Tensor, Tensor | None]:
         """Scores of the transitions into every word, (B, T, K, K), and of the start (B, K)."""
-        if states is None:
-            raise ValueError("The transitions depend on the words: give the encoder's states as well.")
         transitions = self.pairs(states).unflatten(2, (self.tags.num_inner, self.tags.num_inner))
         return transitions, self.starts(states[:, 0]) if self.starts is not None and states.shape[1] else None

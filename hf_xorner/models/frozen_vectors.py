@@ -134,8 +134,9 @@ def draw_vectors(vectors: Tensor, config: TaggerConfig) -> None:
     """Initialise vectors (…, d) of words, characters or shapes by the config's `initializer`."""
     if config.initializer == "normal":
         nn.init.normal_(vectors, std=config.initializer_range)
-    elif config.initializer == "glorot":
-        nn.init.xavier_uniform_(vectors)
-    else:
-        bound = ((6 if config.initializer == "kaiming" else 3) / max(vectors.shape[-1], 1)) ** 0.5
-        nn.init.uniform_(vectors, -bound, bound)
+        return
+    size = max(vectors.shape[-1], 1)
+    # A single vector has one row.
+    fans = size + vectors.numel() // size if config.initializer == "glorot" else size
+    bound = ((3 if config.initializer == "uniform" else 6) / fans) ** 0.5
+    nn.init.uniform_(vectors, -bound, bound)

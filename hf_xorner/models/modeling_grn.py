@@ -161,11 +161,8 @@ def gated_sum(u: Tensor, v: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
     """Σ_j σ(u_i + v_j) ⊙ x_j over the words j of each sentence, in memory linear in its length.
 
     u, v and values x are (B, T, C) in float32 or wider. Values, and the gradient of the result, must be 0 beyond a
-    sentence's end. Excluded from compiled graphs, which would unroll it; an exported graph computes all pairs of words
-    at once.
+    sentence's end. Excluded from compiled graphs, which would unroll it.
     """
-    if torch.compiler.is_compiling():
-        return (torch.sigmoid(u.unsqueeze(2) + v.unsqueeze(1)) * values.unsqueeze(1)).sum(2)
     return _GatedSum.apply(u, v, values, lengths)
 
 

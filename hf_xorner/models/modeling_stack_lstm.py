@@ -196,9 +196,7 @@ class TransitionDecoder(Decoder):
         }
 
     @torch.compiler.disable
-    def negative_log_likelihood(
-        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
-    ) -> Tensor:
+    def negative_log_likelihood(self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """−log p of the actions for gold tags (B, T): (B,). A word whose tag is IGNORED is OUT, at no cost."""
         system = self.scorer.system
         words = self.words(states)
@@ -212,7 +210,7 @@ class TransitionDecoder(Decoder):
             return losses.new_zeros(len(lengths)).index_add(0, sentence, losses)
 
     @torch.compiler.disable
-    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor, all_tags: bool = True) -> Decoded:
         """Greedy search, in the dtype of the weights."""
         system, words = self.scorer.system, self.words(states)
         batch, time, _ = words.shape
@@ -230,10 +228,8 @@ class TransitionDecoder(Decoder):
         inner = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()[..., public] - shared.log()
         return Decoded(path, inner, path_log_probs.unsqueeze(-1).expand(-1, -1, 2))
 
-    def words(self, states: Tensor | None) -> Tensor:
+    def words(self, states: Tensor) -> Tensor:
         """The words in the dtype of the weights."""
-        if states is None:
-            raise ValueError("The actions depend on the words: give the encoder's states as well.")
         if self.scorer.hidden.weight.is_meta:
             raise ValueError(
                 "The weights of a Stack-LSTM's decoder are on the meta device: it can be neither offloaded nor run on "

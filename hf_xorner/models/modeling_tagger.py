@@ -95,6 +95,8 @@ class TaggerForTokenClassification(PreTrainedModel):
     main_input_name = "input_ids"
 
     def __init__(self, config: TaggerConfig) -> None:
+        if self.encoder_class is Encoder:
+            raise TypeError("this is the base class of all taggers; use AutoModelForTokenClassification.")
         super().__init__(config)
         self.tags = TagSpace(config.labels, config.tag_scheme)
         self.features = WordFeatures(config)
@@ -261,7 +263,11 @@ class TaggerForTokenClassification(PreTrainedModel):
         if not batch or not time:
             # Layers need at least one word, so padding is added, and its results are cut off below.
             mask = _one_word(mask)
-            inputs = {name: _one_word(values, IGNORED * (name == "labels")) for name, values in inputs.items()}
+            widths = {"char_ids": [self.config.max_word_chars], "piece_ids": [self.config.max_word_pieces]}
+            inputs = {
+                name: _one_word(values, IGNORED * (name == "labels"), widths.get(name, []))
+                for name, values in inputs.items()
+            }
         # Padding is moved to the right, since encoders and decoders only read lengths.
         order = (
             None if _is_right_padded(mask) else torch.argsort(mask.to(torch.uint8), dim=1, descending=True, stable=True)
@@ -393,6 +399,8 @@ class TaggerForTokenClassification(PreTrainedModel):
         """Raise on ids outside the vocabularies, wrong widths and unknown labels."""
         if char_ids is None:
             raise ValueError("char_ids is missing; pass all outputs of the tokenizer: model(**tokenizer(…)).")
+        if not input_ids.numel():
+            return
         config = self.config
         limits = [
             ("input_ids", input_ids, input_ids.shape[-1], config.vocab_size),
@@ -406,6 +414,8 @@ class TaggerForTokenClassification(PreTrainedModel):
                     f"{name} must have {width} ids below {size} in each row; use the tokenizer that was saved with the "
                     "model."
                 )
+        if labels is not None and labels.shape != input_ids.shape:
+            raise ValueError(f"labels have the shape {list(labels.shape)}, and input_ids {list(input_ids.shape)}.")
         if labels is not None and readable(labels) and _beyond(labels.where(labels != IGNORED, 0), config.num_labels):
             raise ValueError(
                 f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
@@ -424,9 +434,13 @@ def _beyond(ids: Tensor, size: int) -> bool:
     return readable(ids) and not torch.equal(ids, ids.clamp(0, size - 1))
 
 
-def _one_word(values: Tensor, fill: int = 0) -> Tensor:
-    """Padding in place of values (B, T, …) whose B or T is 0; both become at least 1."""
-    return values.new_full((max(values.shape[0], 1), max(values.shape[1], 1), *values.shape[2:]), fill)
+def _one_word(values: Tensor, fill: int = 0, width: list[int] | None = None) -> Tensor:
+    """Padding in place of values (B, T, …) whose B or T is 0; both become at least 1.
+
+    `width` is for values (B, 0): a collator does not know how many characters a word has if there is none.
+    """
+    shape = (max(values.shape[0], 1), max(values.shape[1], 1), *(values.shape[2:] or width or []))
+    return values.new_full(shape, fill)
 
 
 def _along(order: Tensor, values: Tensor, dim: int) -> Tensor:

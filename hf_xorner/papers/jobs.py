@@ -17,7 +17,7 @@ from ..corpora.assemble import corpus_fingerprint
 from ..files import FACTS_FILE
 from ..options import option
 from ..training import parse
-from ..training.facts import input_facts, options_of, read_facts, versions
+from ..training.facts import INPUTS, input_facts, options_of, read_facts, versions
 from .tables import Table, TableRow
 
 LOG_FILE = "train.log"
@@ -191,10 +191,12 @@ def _job(words: list[str], seed: int, output: Path, cache: dict[str, Any]) -> Jo
     """Return the job of a seed; `cache` has facts about files for other jobs."""
     words = [*words, "--seed", str(seed)]
     run, training, config_fields = parse([*words, "--output_dir", str(output)])
-    corpus = json.dumps([run.dataset, run.data_dir, run.reading()])
-    files = json.dumps([run.vectors, run.composed, run.context])
+    names = [run.dataset, *run.more_data]
+    corpus = json.dumps([names, run.data_dir, run.reading()])
+    files = json.dumps([getattr(run, name) for name in INPUTS])
     if corpus not in cache:
-        cache[corpus] = corpus_fingerprint(load_corpus(run.dataset, run.data_dir, **run.reading()))
+        corpora = (load_corpus(name, run.data_dir, **run.reading()) for name in names)
+        cache[corpus] = list(map(corpus_fingerprint, corpora))
     if files not in cache:
         cache[files] = input_facts(run)
     content = [options_of(run, training, config_fields), seed, cache[corpus], cache[files], versions()]

@@ -254,7 +254,7 @@ class TaggerTrainingArguments(TrainingArguments):
     def __post_init__(self) -> None:
         """Check the options; pin memory only for a CUDA device."""
         check_values(self)
-        for name in ("prediction_loss_only", "dataloader_drop_last"):
+        for name in ("prediction_loss_only", "dataloader_drop_last", "batch_eval_metrics"):
             if getattr(self, name):
                 raise ValueError(f"{name} removes data that the scores need; leave it out.")
         if self.label_smoothing_factor:
@@ -263,6 +263,8 @@ class TaggerTrainingArguments(TrainingArguments):
             raise ValueError(f"momentum={self.momentum} needs optimizer=sgd; add it, or leave momentum out.")
         if self.epoch_decay is not None and self.lr_scheduler_type != "constant":
             raise ValueError("epoch_decay is a schedule; leave lr_scheduler_type at constant, or epoch_decay out.")
+        if self.warmup_steps and self.lr_scheduler_type == "constant":
+            raise ValueError("warmup_steps needs another lr_scheduler_type, such as constant_with_warmup.")
         if self.early_stopping and self.eval_strategy == "no":
             raise ValueError("early_stopping needs evaluations, but eval_strategy is no; set it to epoch.")
         processes = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
@@ -304,7 +306,7 @@ def arguments_of(
     values = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
     values = {name: value for name, value in values.items() if value is not None}
     for name in _LISTS & values.keys():
-        values[name] = list(values[name]) if isinstance(values[name], (list, tuple)) else [values[name]]
+        values[name] = list(values[name]) if isinstance(values[name], (list, tuple, range)) else [values[name]]
     explicit = set(values)
     run = RunArguments(**_taken(values, RunArguments))
     run.recipe, run.explicit, run.seeds = base.name if base else None, explicit, list(dict.fromkeys(run.seeds))

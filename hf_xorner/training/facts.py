@@ -32,14 +32,14 @@ from .batches import word_counts
 COUNTS_FILE = "sentence_counts.json"
 
 #: Options that name files; their content is recorded as a SHA-256.
-_INPUTS = ("vectors", "composed", "context", "model_name_or_path", "teacher", "teacher_text")
+INPUTS = ("vectors", "composed", "context", "model_name_or_path", "teacher", "teacher_text")
 
 #: Options that depend on the machine or the user's account, or only concern output files and the display.
 _OF_THE_MACHINE = {
     *("output_dir", "data_dir", "logging_dir", "resume_from_checkpoint", "run_name", "project", "recipe", "report_to"),
-    *("disable_tqdm", "local_rank", "deepspeed", "overwrite_output_dir", "overwrite", "push_to_hub"),
+    *("disable_tqdm", "local_rank", "deepspeed", "overwrite", "push_to_hub"),
 }
-_PREFIXES = ("hub_", "push_to_hub_", "trackio_", "log_level", "ddp_", "fsdp", "dataloader_", "xpu_", "mp_", "tpu_")
+_PREFIXES = ("hub_", "trackio_", "log_level", "ddp_", "fsdp", "dataloader_")
 
 #: The options whose defaults depend on the size of the data. They are always recorded, so that a command repeats a run.
 CHOSEN = ("per_device_train_batch_size", "num_train_epochs", "casing", "digits", "singleton_dropout")
@@ -100,7 +100,7 @@ def command_of(recipe: str | None, options: Mapping[str, Any]) -> str:
 def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
     """Return the name, size and SHA-256 of the files that a run reads in addition to its corpus."""
     inputs: dict[str, dict[str, Any]] = {}
-    for option in _INPUTS:
+    for option in INPUTS:
         value = getattr(run, option) or []
         several = isinstance(value, list)
         for number, name in enumerate(value if several else [value], 1):

@@ -53,6 +53,7 @@ class EpochProgress(ProgressCallback):
         self.seconds = time.perf_counter() - self.started
         self.speed = self.total_words * (state.epoch - self.first_epoch) / max(self.seconds, 1e-9)
         self.line_is_due = True
+        state.log_history.append({"epoch": state.epoch, "step": state.global_step, "seconds": round(self.seconds, 3)})
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Update the bar of an evaluation."""
@@ -60,11 +61,9 @@ class EpochProgress(ProgressCallback):
             super().on_prediction_step(args, state, control, **kwargs)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        """Store the loss for the line of the epoch, and show it in the bar; add the seconds of the epoch to the log."""
+        """Store the loss for the line of the epoch, and show it in the bar."""
         if logs and "loss" in logs:
             self.loss = logs["loss"]
-            if self.line_is_due and state.log_history:
-                state.log_history[-1]["seconds"] = round(self.seconds, 3)
             self._show({"loss": f"{self.loss:.4g}"})
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:

@@ -13,6 +13,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
+from accelerate.utils import broadcast_object_list
 from datasets import Dataset, DatasetDict, concatenate_datasets
 from transformers import TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
@@ -26,9 +27,10 @@ from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
-from ..files import FACTS_FILE, check_apart, locked
+from ..files import FACTS_FILE, check_apart, locked, open_bytes
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tags import IGNORED
+from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
 from ..registration import CONFIGS
 from ..tagger import Tagger
@@ -37,7 +39,7 @@ from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of, config_options
 from .build import BITS, Start, build_afresh, go_on, quantized
 from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
-from .facts import command_of, facts_before, options_of, write_facts
+from .facts import command_of, facts_before, options_of, read_facts, write_facts
 from .optimization import EpochAverage, fit_temperature, keep_the_better
 from .trainer import TaggerTrainer
 
@@ -67,21 +69,23 @@ def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
     if answer.casefold() in ("none", "false"):
         return None
     if answer.casefold() != "true":
-        if not Path(answer, CONFIG_NAME).exists():
+        if not all(Path(answer, name).exists() for name in (CONFIG_NAME, TRAINER_STATE_NAME)):
             raise TrainingError(f"{answer} is not a checkpoint; name one, or put --resume_from_checkpoint at the end.")
         return Path(answer)
     return next(reversed(checkpoints_in(Path(str(training.output_dir)))), None)
 
 
-def check_same_model(checkpoint: Path, config: TaggerConfig) -> None:
-    """Raise a TrainingError if a checkpoint has another config than the model that is to continue from it."""
+def check_same_model(checkpoint: Path, config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
+    """Raise a TrainingError if a checkpoint has another config or vocabulary than the model that is to continue."""
     before = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
     now = json.loads(config.to_json_string())
-    names = ("model_type", *config_options(type(config)), "id2label", "vocab_size")
+    for values, known in ((before, WordCharTokenizer.from_pretrained(checkpoint)), (now, tokenizer)):
+        values["vocabulary"] = [known.get_vocab(), known.characters]
+    names = ("model_type", *config_options(type(config)), "id2label", "vocabulary")
     if changed := [name for name in names if before.get(name) != now.get(name)]:
         raise TrainingError(
             f"{checkpoint} has another {changed[0]}; resume with the data and the options of its run, name another "
-            "--output_dir, or replace it with --overwrite."
+            "--output_dir, or replace it with --overwrite in place of --resume_from_checkpoint."
         )
 
 
@@ -172,6 +176,8 @@ class TrainingRun(NamedTuple):
     def train(self) -> dict[str, dict[str, Any]]:
         """Train; save the model, its tokenizer and the facts; return the scores of the held-out splits.
 
+        A finished run that is resumed with the same options and data is only scored.
+
         Raises:
             TrainingError: If another run writes the folder.
         """
@@ -179,12 +185,18 @@ class TrainingRun(NamedTuple):
         with folder_locked(args.output_dir, args):
             checkpoint = checkpoint_to_resume(args)
             if checkpoint:
-                check_same_model(checkpoint, trainer.model.config)
+                check_same_model(checkpoint, trainer.model.config, trainer.processing_class)
+            finished = [checkpoint is not None and self.facts is not None and self._is_finished()]
+            broadcast_object_list(finished)  # from the main process
+            if finished[0]:
+                model = type(trainer.accelerator.unwrap_model(trainer.model)).from_pretrained(args.output_dir)
+                trainer.model = trainer.model_wrapped = model.to(args.device)
+                return self.score()[0]
             if trainer.is_world_process_zero():
                 # Written last, the facts say that the run is finished. The earlier model's graph goes, too.
                 for name in (FACTS_FILE, "model.onnx"):
                     Path(args.output_dir, name).unlink(missing_ok=True)
-                for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-*"):
+                for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-[0-9]*/"):
                     shutil.rmtree(earlier)
             trainer.accelerator.wait_for_everyone()
             trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
@@ -196,15 +208,29 @@ class TrainingRun(NamedTuple):
             if self.run.calibrate and not self.run.train_on_validation and trainer.eval_dataset is not None:
                 fit_temperature(trainer)
             trainer.save_model()
-            training = Training.of(*words_and_tags(self.corpus["train"]))
-            scores, counts, seconds = {}, {}, 0.0
-            for name in [name for name in self.corpus if name != "train"]:
-                system, seconds = self.predict(self.corpus[name])
-                scores[name] = report(system, training=training, resamples=0)
-                counts[name] = Comparison.of(system.gold, system.predicted).counts_by_sentence().tolist()
+            scores, counts, seconds = self.score()
             if self.facts is not None:
                 write_facts(trainer, self.facts, scores, counts, seconds)
         return scores
+
+    def _is_finished(self) -> bool:
+        """Return True if the folder has the model of a finished run with the same options, seed and data."""
+        assert self.facts is not None
+        folder = Path(str(self.trainer.args.output_dir))
+        before = read_facts(folder) if (folder / FACTS_FILE).exists() else {}
+        now = json.loads(json.dumps(self.facts))
+        return before != {} and all(before[name] == now[name] for name in ("options", "seed", "inputs", "data"))
+
+    def score(self) -> tuple[dict[str, dict[str, Any]], dict[str, list[list[int]]], float]:
+        """Return scores and counts of sentences of each held-out split, and the seconds of the last prediction."""
+        training = Training.of(*words_and_tags(self.corpus["train"]))
+        scores, counts, seconds = {}, {}, 0.0
+        trained_on = ("train", "validation") if self.run.train_on_validation else ("train",)
+        for name in [name for name in self.corpus if name not in trained_on]:
+            system, seconds = self.predict(self.corpus[name])
+            scores[name] = report(system, training=training, resamples=0)
+            counts[name] = Comparison.of(system.gold, system.predicted).counts_by_sentence().tolist()
+        return scores, counts, seconds
 
     def leave(self) -> None:
         """Leave the process group, as each process should before it ends; afterwards, the model cannot be trained.
@@ -252,7 +278,7 @@ def choose_options(
         run: The arguments of the run; changed.
         training: The Trainer's arguments; changed.
         config_fields: The fields of the model's config that were set; changed.
-        sentences: The number of sentences in the training data.
+        sentences: The number of training sentences, texts and copies included.
     """
     if run.explicit is None or run.recipe is not None or run.model_name_or_path is not None:
         return {}
@@ -305,7 +331,8 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     if run.train_on_validation and "validation" in corpus:
         corpus["train"] = concatenate_datasets([corpus["train"], corpus["validation"]])
     config_fields = dict(config_fields)
-    chosen = choose_options(run, training, config_fields, len(corpus["train"]))
+    sentences = len(corpus["train"]) * (1 + run.recased) + sum(map(_lines_of, run.teacher_text))
+    chosen = choose_options(run, training, config_fields, round(sentences))
     options = options_of(run, training, config_fields)
     # Before the Trainer is created: this creates TrainingArguments, which reset the state of accelerate.
     command = command_of(run.recipe, options)
@@ -354,6 +381,12 @@ def _with_more_columns(
     if context is None or not model.config.context_frozen:
         return corpus
     return with_context_states(corpus, context.to(training.device), start.tokenizer)
+
+
+def _lines_of(path: str) -> int:
+    """Return the number of lines of a text."""
+    with open_bytes(Path(path).expanduser()) as file:
+        return sum(1 for _ in file)
 
 
 def _has_words(split: Dataset) -> bool:

@@ -27,6 +27,11 @@ PERFECT = 100.0
 class EarlyStopping(EarlyStoppingCallback):
     """Stops after some evaluations without a better score, or when a score is perfect."""
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **options: Any) -> None:
+        """Set the patience again, since resuming restores that of the interrupted run."""
+        super().on_train_begin(args, state, control, **options)
+        self.early_stopping_patience = args.early_stopping
+
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **options: Any) -> None:
         """Decide after an evaluation."""
         super().on_evaluate(args, state, control, metrics, **options)
@@ -34,20 +39,18 @@ class EarlyStopping(EarlyStoppingCallback):
             control.should_training_stop = True
 
 
-def choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
-    """Set the metric that selects the best epoch; without validation data, the last epoch is kept.
+def choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, data: Any) -> None:
+    """Set the metric that selects the best epoch; for a dict of validation data, by default that of the first.
 
     Raises:
         ValueError: If `metric_for_best_model` does not exist for the model's labels.
     """
-    if not validated:
-        training.eval_strategy, training.load_best_model_at_end, training.eval_on_start = "no", False, False
-        return
     scores = ("f1", "precision", "recall", "accuracy") if model.tags.chunked else ("accuracy",)
+    prefix = f"{next(iter(data))}_" if isinstance(data, dict) else ""
     metric = training.metric_for_best_model
     if metric in (None, "loss"):
-        training.metric_for_best_model, training.greater_is_better = scores[0], True
-    elif metric.removeprefix("eval_") not in (*scores, "loss"):
+        training.metric_for_best_model, training.greater_is_better = f"{prefix}{scores[0]}", True
+    elif metric.rpartition("_")[2] not in (*scores, "loss"):
         raise ValueError(
             f"metric_for_best_model={metric!r} is unknown; choose one of {', '.join(scores)} and eval_loss."
         )
@@ -69,9 +72,13 @@ class TaggerTrainer(Trainer):
     def __init__(self, model: Any = None, args: Any = None, **options: Any) -> None:
         if options.get("data_collator") is None and options.get("processing_class") is not None:
             options["data_collator"] = TaggingCollator(options["processing_class"])
-        if isinstance(args, TaggerTrainingArguments) and model is not None:
-            choose_metric(args, model, options.get("eval_dataset") is not None)
+        tagging = isinstance(args, TaggerTrainingArguments)
+        if tagging and options.get("eval_dataset") is None:
+            args.eval_strategy, args.load_best_model_at_end, args.eval_on_start = "no", False, False
         super().__init__(model, args, **options)
+        if tagging and self.eval_dataset is not None:
+            choose_metric(args, self.model, self.eval_dataset)
+        self._scores_unlabelled = self.compute_metrics is None
         if self.compute_metrics is None:
             self.compute_metrics = compute_metrics_for(self.model.config.id2label)
         # The model divides the loss by the result of `_get_num_items_in_batch`.
@@ -94,9 +101,9 @@ class TaggerTrainer(Trainer):
         return super().compute_loss(model, inputs, *arguments, **options)
 
     def prediction_step(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
-        """Return loss, logits and labels; words without a label have -1, which differs from padding."""
+        """Return loss, logits and labels; for the default scores, words without a label have -1, unlike padding."""
         loss, logits, labels = super().prediction_step(model, inputs, *arguments, **options)
-        if labels is not None:
+        if labels is not None and self._scores_unlabelled:
             labels = labels.masked_fill(inputs["attention_mask"].to(labels.device).bool() & labels.eq(IGNORED), -1)
         return loss, logits, labels
 

@@ -149,7 +149,7 @@ class _PackedRecurrence(torch.autograd.Function):
         size = gate_size // 4
         hidden, cells, squashed = products.new_empty(3, directions, words, size).unbind(0)
         masked = hidden if mask is None else torch.empty_like(hidden)
-        gates, recurrent = products.clone(), weight_hh.transpose(1, 2).contiguous()
+        gates, recurrent = products.clone(), weight_hh.transpose(1, 2).clone(memory_format=torch.contiguous_format)
         for values in (gates, recurrent):
             values[..., 2 * size : 3 * size] *= 2
         cell, previous = products.new_zeros(directions, len(packing.rows), size), None
@@ -238,8 +238,6 @@ def coupled_states(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, start
     """
     sentences = packing.sizes[0] if packing.sizes else 0
     starts = start.unsqueeze(2).expand(-1, -1, sentences, -1)
-    if torch.compiler.is_compiling():
-        return unrolled(products, weight_hh, weight_ch, starts, packing)
     return _CoupledRecurrence.apply(products, weight_hh, weight_ch, starts, packing)
 
 
@@ -259,7 +257,7 @@ def lstm_states(
     """
     directions, words, gate_size = products.shape
     size = gate_size // 4
-    recurrent = weight_hh.transpose(1, 2).contiguous()
+    recurrent = weight_hh.transpose(1, 2).clone(memory_format=torch.contiguous_format)
     for values in (products, recurrent):
         values[..., 2 * size : 3 * size] *= 2
     hidden = products.new_empty(directions, words, size)
@@ -309,17 +307,6 @@ def lstm_cell(gates: Tensor, c: Tensor, peepholes: Tensor | None = None) -> tupl
     i, g, o = gates.chunk(3, -1)
     c = torch.lerp(c, g.tanh(), torch.baddbmm(i, c, peepholes[..., :size]).sigmoid())
     return torch.baddbmm(o, c, peepholes[..., size:]).sigmoid() * c.tanh(), c
-
-
-def unrolled(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Tensor, packing: Packing) -> Tensor:
-    """`_CoupledRecurrence` in plain operations, for exported programs."""
-    h, c = starts.unbind(1)
-    hidden = []
-    for product in products.split(packing.sizes, 1):
-        gates = torch.baddbmm(product, h, weight_hh.transpose(1, 2))
-        h, c = lstm_cell(gates, c, weight_ch.transpose(1, 2))
-        hidden.append(h)
-    return torch.cat(hidden, 1)
 
 
 def coupled_steps(

@@ -80,7 +80,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         casing: str = "keep",
         digits: str = "keep",
         max_word_chars: int = 20,
-        min_char_count: int = 1,
         vector_words: Iterable[str] = (),
         fallback: Sequence[str] = (),
         pieces: WordPieces | None = None,
@@ -95,7 +94,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             casing: "keep", or "lower" to look words up in lower case (characters keep their case).
             digits: "keep", or "zero" to read every digit as 0, in words and in characters (lample2016).
             max_word_chars: Characters a word is cut or padded to (li2020: 20; lample2016 does not cut words: 200).
-            min_char_count: Characters seen less often are known by their type alone.
             vector_words: Words with a pretrained vector. They are known even if the corpus lacks them; their ids come
                 after those of the corpus.
             fallback: Forms that are looked up, in this order, for a word that is not known: "lower" its lower-cased
@@ -123,7 +121,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 sentence = [word for word, _ in split.pre_tokenize_str(sentence)]
             surfaces.update(sentence)
         words, counts = known_forms(surfaces, casing, digits)
-        characters = [character for character, count in counts.items() if count >= min_char_count]
+        characters = list(counts)
         if character_types == "ascii":
             characters += fold(ASCII_CHARACTERS, "keep", digits)
         known = {word: count for word, count in words.items() if count >= min_count}
@@ -249,6 +247,10 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "max_word_pieces": self.max_word_pieces,
             "piece_vocab_size": self.pieces.size if self.pieces else 0,
         }
+
+    def train_new_from_iterator(self, *args: Any, **kwargs: Any) -> WordCharTokenizer:
+        """Raise: `from_corpus` builds a tokenizer."""
+        raise NotImplementedError("Build a tokenizer with WordCharTokenizer.from_corpus.")
 
     def tokenize(
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
@@ -418,6 +420,9 @@ def _as_list(row: np.ndarray, name: str) -> list[Any]:
 
 def check_policies(policies: dict[str, Any]) -> None:
     """Raise if policies of a tokenizer are missing or unknown, or numbers out of range."""
+    for name in (*_CHOICES, "fallback", *_WIDTHS):
+        if name not in policies:
+            raise ValueError(f"tokenizer_config.json has no {name}; copy the whole folder of the model.")
     for name, choices in _CHOICES.items():
         if policies[name] not in choices:
             raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")

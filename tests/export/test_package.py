@@ -81,9 +81,16 @@ def test_a_wheel_tags_where_nothing_else_can_be_imported(saved, tmp_path):
 
 
 def test_names_and_versions_that_pip_refuses_are_refused(saved, tmp_path, capsys):
-    for options in ([], ["--name", "my-ner"], ["--name", "my_ner", "--version", "new"]):
+    package = ["--to", "package"]
+    for options in (
+        package,
+        [*package, "--name", "my-ner"],
+        [*package, "--name", "my_ner", "--version", "new"],
+        ["--name", "my_ner"],
+        [*package, "--name", "my_ner", "--node_modules", "."],
+    ):
         with pytest.raises(SystemExit):
-            main("export", [str(saved), "--to", "package", *options, "--output", str(tmp_path / "dist")])
+            main("export", [str(saved), *options, "--output", str(tmp_path / "dist")])
         assert len(capsys.readouterr().err.splitlines()) == 1
     assert not (tmp_path / "dist").exists()
 

@@ -24,7 +24,7 @@ ITEMS = [*TEXTS, *GIVEN, "", [], " ", ("Ann",), *ODD_TEXTS[:8]]
 random.Random(0).shuffle(ITEMS)
 OPTIONS = {
     "lower": {"casing": "lower", "max_word_chars": 5},
-    "zero": {"digits": "zero", "fallback": ["lower"], "max_word_chars": 3, "min_char_count": 2},
+    "zero": {"digits": "zero", "fallback": ["lower"], "max_word_chars": 3},
     "wordpiece": {"pieces": tiny.pieces_of(tiny.bert_tokenizer()), "max_word_pieces": 3},
     "byte-level": {"pieces": tiny.pieces_of(tiny.roberta_tokenizer()), "max_word_pieces": 12},
 }

@@ -23,6 +23,7 @@ def test_tables_of_ray_get_a_column_of_entities(tagger_folder, tagger):
     assert table["entities"].to_pylist() == tagger.tag([*TEXTS, "", ""])
     assert table["text"].to_pylist() == texts
     assert table.column_names == ["id", "text", "entities"]
+    assert TagTables(tagger_folder)(table) == table
     empty = TagTables(tagger_folder)(pa.table({"text": [""]}))
     assert empty.schema.field("entities") == table.schema.field("entities")
     named = TagTables(tagger_folder, column="words", output="found", min_score=0.5)(pa.table({"words": GIVEN}))

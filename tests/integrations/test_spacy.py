@@ -11,6 +11,7 @@ from random_texts import GIVEN, TEXTS
 spacy = pytest.importorskip("spacy", reason='spaCy is not installed: pip install "hf_xorner[spacy]"')
 
 from spacy.tokens import Doc, Span  # noqa: E402
+from spacy.training import Example  # noqa: E402
 
 from hf_xorner import Entity  # noqa: E402
 from hf_xorner.integrations.spacy import TaggerComponent  # noqa: E402
@@ -52,6 +53,12 @@ def test_entities_are_those_of_the_tokens(pipeline, tagger):
     assert count > 40
     for words in [*SENTENCES, ["New York", "Ann"], ["zeus"] * 300, []]:
         assert found_in(nlp(Doc(nlp.vocab, words=words))) == expected_of(tagger, words)
+
+
+def test_entities_have_scores_in_an_evaluation(pipeline):
+    nlp = pipeline()
+    examples = [Example(nlp.make_doc(text), nlp(text)) for text in TEXTS]
+    assert nlp.evaluate(examples)["ents_f"] == 1
 
 
 def test_tokens_of_white_space_are_left_out(pipeline, tagger):

@@ -9,7 +9,7 @@ ENCODER = {"context_encoder": tiny.bert().config.to_dict(), "context_layers": [1
 WRONG = [
     ("bilstm-cnn", {"decoder": "beam"}, "decoder='beam' is unknown to BiLstmCnnConfig; choose one of 'softmax', 'crf'"),
     ("bilstm-cnn", {"dropout": 1.0}, "dropout=1.0"),
-    ("bilstm-cnn", {"hidden_size": "big"}, "hidden_size=big must be from"),
+    ("bilstm-cnn", {"hidden_size": "big"}, "hidden_size='big' must be from"),
     ("bilstm-cnn", {"char_widths": []}, "char_widths=[] must be"),
     ("bilstm-cnn", {"id2label": {1: "O", 2: "B-X"}}, "id2label has the ids [1, 2]; number the labels from 0"),
     ("bilstm-cnn", {"char_types": "..U"}, "char_types has 3 letters for char_vocab_size=6"),
@@ -33,6 +33,7 @@ WRONG = [
     ("id-cnn", {"filter_width": 2}, "filter_width=2"),
     ("id-cnn", {"dilations": (1, 0)}, "dilations=(1, 0)"),
     ("stack-lstm", {"outside": "word"}, 'outside="word" needs composition="guarded"'),
+    ("stack-lstm", {"tag_scheme": "iob2"}, "tag_scheme='iob2'"),
     ("stack-lstm", {"num_hidden_layers": 0}, "num_hidden_layers=0"),
 ]
 

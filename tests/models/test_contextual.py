@@ -9,9 +9,18 @@ import torch
 from conftest import build_model
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoModelForTokenClassification, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForTokenClassification,
+    DistilBertConfig,
+    DistilBertModel,
+    GPT2Config,
+    GPT2Model,
+)
 
 from hf_xorner import WordCharTokenizer
+from hf_xorner.models import configuration_tagger
 from hf_xorner.models.contextual import Windows
 
 ENCODERS = {
@@ -201,6 +210,24 @@ def test_encoders_with_other_layer_names_are_supported(encoder, tmp_path):
     model.save_pretrained(tmp_path)
     again = AutoModelForTokenClassification.from_pretrained(tmp_path)
     assert torch.equal(again(**labelled("bert")).logits, model(**labelled("bert")).logits)
+
+
+@pytest.mark.parametrize("model_type", configuration_tagger.ENCODERS)
+def test_no_supported_encoder_depends_on_neighbours(model_type):
+    sizes = {
+        "vocab_size": len(tiny.BERT_PIECES),
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "max_position_embeddings": 40,
+    }
+    sizes |= {"num_hidden_layers": 2, "num_attention_heads": 2, "pad_token_id": 0, "initializer_range": 1.0}
+    encoder = AutoModel.from_config(AutoConfig.for_model(model_type, **sizes))
+    model = build_model("bilstm-cnn", TOKENIZERS["bert"], **tiny.context_fields(encoder, ENCODERS["bert"][1])).eval()
+    alone, both = (
+        model(**TOKENIZERS["bert"](texts, padding=True, return_tensors="pt")).logits[0, :3]
+        for texts in (["the rain in"], ["the rain in", "rain " * 12])
+    )
+    torch.testing.assert_close(alone, both, rtol=0, atol=1e-4)
 
 
 # --- Faults -----------------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def possible_paths(scores, chain):
 @pytest.mark.parametrize("seed", range(2))
 def test_constrained_decoding_matches_enumeration_of_valid_paths(seed):
     decoder, scores = build(seed, constrained=True)
-    path, log_probs, _ = decoder(scores, LENGTHS)
+    path, log_probs, _ = decoder(scores, LENGTHS, encoder_states())
     for number, length, alone in sentences(scores):
         paths, totals = possible_paths(alone, chain_of(decoder))
         shares = np.exp(totals - oracle.log_sum_exp(totals))

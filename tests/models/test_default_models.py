@@ -9,6 +9,7 @@ from conftest import build_model, without_dropout
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import CnnLstmCrfConfig, LstmCrfConfig
+from hf_xorner.models.frozen_vectors import draw_vectors
 
 WORDS, CHARS, TYPES = 1000, 100, 4
 NER = ["O", *(f"{position}-{number}" for number in range(TYPES) for position in "BI")]
@@ -102,6 +103,9 @@ def test_initial_values_of_lample2016_are_uniform_by_their_size_or_as_in_the_pro
     ):
         assert_uniform(weights, math.sqrt(6 / (rows + size) if initializer == "glorot" else 3 / size) if size else 0)
     assert not model.features.words.weight[0].any()
+    single = torch.empty(4000)
+    draw_vectors(single, model.config)
+    assert_uniform(single, math.sqrt(6 / 4001 if initializer == "glorot" else 3 / 4000))
 
 
 def test_initial_values_of_ma2016_are_those_of_the_paper():

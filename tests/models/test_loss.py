@@ -7,6 +7,8 @@ import references as ref
 import torch
 from conftest import ARCHITECTURES, LABELS, REFERENCED, build_model, with_decoders, without_dropout
 
+from hf_xorner import TaggerForTokenClassification
+
 LENGTHS = (4, 2, 1, 3)
 INNER = ref.inner_tags(LABELS)
 
@@ -126,6 +128,18 @@ def test_labels_outside_the_config_are_refused(tokenizer, label):
     batch["labels"][0, 0] = label
     with pytest.raises(ValueError, match=r"labels must be from 0 to 5 \(O, B-PER, I-PER.* id2label of the data"):
         model(**batch)
+
+
+def test_the_base_class_names_the_class_to_use(tokenizer):
+    with pytest.raises(TypeError, match="AutoModelForTokenClassification"):
+        TaggerForTokenClassification(build_model(MODEL, tokenizer).config)
+
+
+def test_labels_of_another_length_are_refused(tokenizer):
+    model = build_model(MODEL, tokenizer)
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
+    with pytest.raises(ValueError, match="labels have the shape"):
+        model(**batch | {"labels": batch["labels"][:, 1:]})
 
 
 def test_characters_and_ids_outside_the_config_are_refused(tokenizer):

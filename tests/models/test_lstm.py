@@ -125,14 +125,23 @@ def test_distinct_words_give_the_same_states_block_by_block(any_layer, words_in_
     torch.testing.assert_close(within(states), within(expected), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_a_pass_changes_no_weight_even_of_a_single_unit(any_layer, inputs, training):
+    layer = type(any_layer)(INPUT, 1).double()
+    before = {name: values.clone() for name, values in layer.state_dict().items()}
+    with torch.set_grad_enabled(training):
+        layer(inputs, LENGTHS)
+        if not training and not isinstance(layer, BiRnnLayer):
+            layer(DistinctWords(layer.word_products(inputs[0, 0]), torch.zeros(4, 5, dtype=torch.long)), LENGTHS)
+    assert all(torch.equal(values, before[name]) for name, values in layer.state_dict().items())
+
+
 def test_every_cell_passes_gradcheck(any_layer, inputs):
     leaves = [inputs.requires_grad_(), *any_layer.parameters()]
     assert torch.autograd.gradcheck(lambda *_: within(any_layer(inputs, LENGTHS)), leaves)
 
 
-@pytest.mark.parametrize("patched", ["exported", "on a GPU"])
-def test_code_paths_of_coupled_cells_agree(any_layer, inputs, patched, monkeypatch):
-    """Exported programs and GPUs step through padding, and the former without a backward pass of their own."""
+def test_stepping_through_padding_as_on_a_gpu_changes_no_result(any_layer, inputs, monkeypatch):
 
     def run():
         any_layer.zero_grad()
@@ -142,10 +151,7 @@ def test_code_paths_of_coupled_cells_agree(any_layer, inputs, patched, monkeypat
         return [states, leaf.grad, *(parameter.grad.clone() for parameter in any_layer.parameters())]
 
     expected = run()
-    if patched == "exported":
-        monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    else:
-        monkeypatch.setattr(Packing, "of", Packing.padded)
+    monkeypatch.setattr(Packing, "of", Packing.padded)
     for values, wanted in zip(run(), expected, strict=True):
         torch.testing.assert_close(values, wanted, rtol=0, atol=1e-12)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tiny_encoders as tiny
 import torch
+from conftest import build_model
 from hypothesis import given
 from hypothesis import strategies as st
 from random_texts import PIECES
@@ -157,6 +158,9 @@ def test_examples_are_padded_together(side):
         [{**row, "labels": [0] * len(row["input_ids"])} for row in examples]
     )
     assert torch.equal(batch["piece_ids"], tokenizer(TEXTS, padding=True, return_tensors="pt")["piece_ids"])
+    empty = DataCollatorForTokenClassification(tokenizer)([{**tokenizer(""), "labels": []}] * 2)
+    model = build_model("bilstm-cnn", tokenizer, composed_dim=4)
+    assert model(**empty).logits.shape[:2] == (2, 0)
 
 
 @families

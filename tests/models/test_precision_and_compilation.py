@@ -88,18 +88,6 @@ def test_models_compiled_with_inductor_match_eager_mode(one_of_each):
     assert_compiled_is_eager(one_of_each, "inductor")
 
 
-@pytest.mark.slow
-@helpers.can_export
-def test_the_whole_model_can_be_exported(one_of_each):
-    if one_of_each.config.model_type == "stack-lstm":
-        pytest.skip("the shapes of its search depend on what is decoded")
-    one_of_each.config.return_dict = False
-    batch = helpers.pad(helpers.random_sentences(one_of_each.config, LENGTHS))
-    exported = torch.export.export(one_of_each, (), batch).module()
-    words = batch["attention_mask"].bool()
-    torch.testing.assert_close(exported(**batch)[0][words], one_of_each(**batch)[0][words])
-
-
 def test_cuda_matches_the_cpu(cuda, model):
     batch = labelled_batch(model)
     words = batch["attention_mask"].bool()

@@ -131,10 +131,3 @@ def test_label_and_chunk_probabilities_are_those_of_the_actions(tokenizer, label
                 expected = sum(next(done) for _ in range(len(place) + bool(kind)))
                 log_probs = decoded.path_log_probs[row]
                 helpers.close(log_probs[place[0], 0] + log_probs[place[1:], 1].sum(), expected, 1e-9)
-
-
-def test_the_decoder_raises_without_states(tokenizer):
-    model = build(tokenizer)
-    _, lengths = words_of(model, (3, 1))
-    with pytest.raises(ValueError, match="give the encoder's states"):
-        model.decoder(None, lengths)

@@ -168,12 +168,17 @@ def test_digit_policy_reads_every_digit_as_zero():
     assert output["char_ids"][3][0] == 1
 
 
-def test_rare_words_and_characters_stay_unknown():
+def test_a_tokenizer_is_not_trained_further():
+    with pytest.raises(NotImplementedError, match="from_corpus"):
+        WordCharTokenizer.from_corpus(SENTENCES).train_new_from_iterator(SENTENCES, 100)
+
+
+def test_rare_words_and_new_characters_are_unknown():
     sentences = [["bee", "bee", "ox"], ["bee", "Qat", "ox", "7"]]
-    tokenizer = WordCharTokenizer.from_corpus(sentences, min_count=2, min_char_count=2)
+    tokenizer = WordCharTokenizer.from_corpus(sentences, min_count=2)
     assert tokenizer.get_vocab() == {"[PAD]": 0, "[UNK]": 1, "bee": 2, "ox": 3}
-    assert tokenizer.characters == "ebox"
-    assert [row[:3] for row in tokenizer("Qat 7")["char_ids"]] == [[2, 3, 3], [4, 0, 0]]
+    assert tokenizer.characters == "ebox7Qat"
+    assert [row[:3] for row in tokenizer("Que 8")["char_ids"]] == [[11, 3, 6], [4, 0, 0]]
 
 
 def test_a_corpus_is_a_stream_of_texts_or_words_in_any_order():

@@ -73,6 +73,8 @@ def test_values_that_would_give_nonsense_are_refused(tmp_path):
         *(("momentum", 0.9), ("early_stopping", -1), ("optimizer", "magic"), ("output_dir", "")),
         *(
             ("prediction_loss_only", True),
+            ("batch_eval_metrics", True),
+            ("warmup_steps", 20),
             ("dataloader_drop_last", True),
             ("label_smoothing_factor", 0.1),
             ("eval_strategy", "magic"),

@@ -98,11 +98,12 @@ def test_the_newest_complete_checkpoint_is_used(towns, tmp_path):
     assert steps == [14] and run.trainer.state.global_step == 33
 
 
-def test_a_finished_run_with_an_average_can_be_resumed(towns, tmp_path):
-    for _ in range(2):
-        run = ready(towns, tmp_path, num_train_epochs=2, average_epochs=2, resume_from_checkpoint="true")
-        run.train()
-    assert run.trainer.state.global_step == 22 and (tmp_path / "facts.json").is_file()
+def test_a_finished_run_is_only_scored_again(towns, tmp_path):
+    options = {"num_train_epochs": 2, "average_epochs": 2, "resume_from_checkpoint": "true"}
+    scores = ready(towns, tmp_path, **options).train()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert ready(towns, tmp_path, **options).train() == scores
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
 
 
 def test_an_unfinished_run_is_not_replaced(towns, tmp_path):
@@ -115,13 +116,15 @@ def test_an_unfinished_run_is_not_replaced(towns, tmp_path):
     kill(towns, tmp_path / "other", 14)
     with pytest.raises(TrainingError, match="unfinished run"):
         ready(towns, out, resume_from_checkpoint=tmp_path / "other" / "checkpoint-11")
-    with pytest.raises(TrainingError, match="corpus is not a checkpoint"):
-        ready(towns, out, resume_from_checkpoint="corpus")
+    for name in ("corpus", str(tmp_path / "model")):
+        with pytest.raises(TrainingError, match="is not a checkpoint"):
+            ready(towns, out, resume_from_checkpoint=name)
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     # A new run removes the checkpoints, also incomplete ones, from which it would otherwise be resumed.
-    (out / "checkpoint-99").mkdir()
+    for name in ("checkpoint-99", "checkpoint-best"):
+        (out / name).mkdir()
     kill(towns, out, 5, overwrite=True, hidden_size=4)
-    assert not list(out.glob("checkpoint-*"))
+    assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-best"]
     ready(towns, out, hidden_size=4, num_train_epochs=1, resume_from_checkpoint="true").train()
     with pytest.raises(TrainingError, match="holds a trained model"):
         ready(towns, out, hidden_size=4)
@@ -137,6 +140,11 @@ def test_a_finished_run_can_become_longer(towns, tmp_path):
     assert_same_weights(tmp_path / "short", tmp_path / "longer")
     with pytest.raises(TrainingError, match="checkpoint-22 has another hidden_size"):
         ready(towns, tmp_path / "short", hidden_size=4, resume_from_checkpoint="true").train()
+    other = shutil.copytree(towns, tmp_path / "towns")
+    for file in other.iterdir():
+        file.write_text(file.read_text().replace("far", "fur"))
+    with pytest.raises(TrainingError, match="checkpoint-22 has another vocabulary"):
+        ready(other, tmp_path / "short", resume_from_checkpoint="true").train()
     assert (tmp_path / "short" / "facts.json").exists()
 
 

@@ -7,6 +7,7 @@ from datasets import Dataset
 from runs import settings
 
 from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments, TaggingCollator
+from hf_xorner.training.trainer import EarlyStopping
 
 REDUCTIONS = ("token", "sentence", "sum")
 
@@ -34,10 +35,29 @@ def test_the_trainer_scores_models_by_f1_also_those_that_it_builds(tmp_path, tok
     trainer = TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options)
     assert (arguments.metric_for_best_model, arguments.greater_is_better) == ("f1", True)
     assert "eval_f1" in trainer.evaluate()
-    trainer = TaggerTrainer(model_init=lambda: build_model("bilstm-cnn", tokenizer), args=settings(tmp_path), **options)
-    assert "eval_f1" in trainer.evaluate()
+    for data, metric in ((tiny_data(), "f1"), ({"a": tiny_data(), "b": tiny_data()}, "a_f1"), (None, "loss")):
+        arguments = TaggerTrainingArguments(str(tmp_path), use_cpu=True)
+        model_init = {"model_init": lambda: build_model("bilstm-cnn", tokenizer)}
+        trainer = TaggerTrainer(args=arguments, **model_init, **options | {"eval_dataset": data})
+        assert arguments.metric_for_best_model == metric
+        assert data is None or f"eval_{metric}" in trainer.evaluate()
     TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options | {"eval_dataset": None})
     assert arguments.eval_strategy == "no"
+
+
+def test_metrics_of_the_user_have_the_usual_number_of_unlabelled_words(tmp_path, tokenizer):
+    seen = []
+    options = {"eval_dataset": tiny_data(), "processing_class": tokenizer}
+    options["compute_metrics"] = lambda output: seen.append(output.label_ids) or {"f1": 0.0}
+    TaggerTrainer(build_model("bilstm-cnn", tokenizer), settings(tmp_path), **options).evaluate()
+    assert seen[0].min() == -100 and -1 not in seen[0]
+
+
+def test_resuming_may_change_the_patience():
+    stopping = EarlyStopping(1)
+    arguments = TaggerTrainingArguments(early_stopping=4, metric_for_best_model="f1", use_cpu=True)
+    stopping.on_train_begin(arguments, None, None)
+    assert stopping.early_stopping_patience == 4
 
 
 def largest_difference(left: dict, right: dict) -> float:
