@@ -15,7 +15,7 @@ import torch
 from ..files import locked, write_whole
 from ..options import option, read_options
 from ..papers.jobs import NOT_SELECTED, Plan, Settings, execute, plan
-from ..papers.presentation import draw_tables, to_json, to_markdown
+from ..papers.presentation import to_json, to_markdown
 from ..papers.reproduction import Filled, fill
 from ..papers.results import merge_results, read_results
 from ..papers.tables import Table, read_table
@@ -107,8 +107,4 @@ def write(filled: Filled, base: Path, results: str | None) -> list[Path]:
     if results:
         merge_results(Path(results), filled)
         written.append(Path(results))
-    try:
-        written += filter(None, [draw_tables(filled, base.with_name(f"{base.name}.png"))])
-    except ImportError as error:
-        print(f"no picture: {error}", file=sys.stderr)
     return written

@@ -145,8 +145,8 @@ def score(
     if options.predictions:
         reading["scheme"] = AUTO  # the option is for the predictions
     source = options.dataset if dataset is None else dataset
-    inputs = [path for path in (options.predictions, options.compare) if path]
-    inputs += map(str, inputs_of(source, options.data_dir) if isinstance(source, (str, Path)) else ())
+    inputs = [Path(name) for name in (options.predictions, options.compare) if name and Path(name).is_file()]
+    inputs += inputs_of(source, options.data_dir) if isinstance(source, (str, Path)) else []
     for path in filter(None, (options.json, options.save_predictions)):
         check_apart(path, *inputs)
     corpus = load_corpus(source, options.data_dir, **reading) if options.dataset else {}

@@ -1,19 +1,15 @@
-"""A filled table as Markdown, JSON and a picture."""
+"""A filled table as Markdown and JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..evaluation.plots import save_figure
 from ..training.facts import rounded
 from .reproduction import Cell, Filled
-from .tables import NOT_PUBLISHED, Column, published_number, published_text
+from .tables import NOT_PUBLISHED, Column, published_text
 
 #: How the measured figures are computed.
 METHOD = (
@@ -80,46 +76,6 @@ def to_json(filled: Filled) -> str:
         "notes": filled.notes,
     }
     return dumped(content)
-
-
-def draw_tables(filled: Filled, path: Path) -> Path | None:
-    """Draw the published and the measured figures, one panel per column; return None if nothing was measured.
-
-    Args:
-        filled: The table.
-        path: The PNG file.
-
-    Raises:
-        ImportError: If matplotlib is not installed.
-    """
-    table = filled.table
-    shown = [name for name in table.columns if any(filled.cells[key, name].values for key in table.rows)]
-    if not shown or table.kind != "trained":
-        return None
-    places = np.arange(len(table.rows))
-
-    def draw(figure: Any) -> None:
-        figure.set_size_inches(2.5 + 2.6 * len(shown), 1.6 + 0.42 * len(table.rows))
-        panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-        for axes, name in zip(panels, shown, strict=True):
-            cells = [filled.cells[key, name] for key in table.rows]
-            published = [published_number(cell.published) for cell in cells]
-            is_mean = table.columns[name].is_mean
-            measured = [(cell.mean, cell.std) if is_mean else (cell.shown, None) for cell in cells]
-            for pairs, shift, style, label in (
-                (published, -0.12, "C1D", "published"),
-                (measured, 0.12, "C0o", "measured, ± std over seeds"),
-            ):
-                values, errors = np.array(pairs, dtype=float).T  # None becomes NaN, which is not drawn
-                axes.errorbar(values, places + shift, xerr=errors, fmt=style, label=label)
-            axes.set_xlabel(table.columns[name].head)
-            axes.grid(axis="x", linewidth=0.5, alpha=0.5)
-        panels[0].set_yticks(places, [row.name for row in table.rows.values()])
-        panels[0].set_ylim(len(table.rows) - 0.5, -0.5)  # from top to bottom
-        figure.suptitle(f"{table.name}: {table.title}")
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-
-    return save_figure(path, draw)
 
 
 def dumped(content: Any) -> str:

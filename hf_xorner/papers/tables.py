@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,6 @@ from typing import Any
 from ..training.recipes import ROOT, nearest, read_yaml, recipe_names, table_names
 
 NOT_PUBLISHED = "–"
-
-_NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*(?:±\s*(\d+(?:\.\d+)?)\s*)?")
 
 
 @dataclass(frozen=True)
@@ -131,12 +128,6 @@ def read_table(source: str) -> Table:
         return Table(**content)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"The table {path} is invalid: {error}.") from None
-
-
-def published_number(value: Any) -> tuple[float | None, float | None]:
-    """Return the mean and the deviation of a published figure, or None for each that is missing."""
-    match = _NUMBER.fullmatch(str(value))
-    return (float(match[1]), float(match[2]) if match[2] else None) if match else (None, None)
 
 
 def published_text(value: Any) -> str:

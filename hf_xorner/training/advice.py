@@ -22,7 +22,7 @@ def advice(facts: Mapping[str, Any]) -> str:
 def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield the limits of a model, the most important first."""
     validation, curve = facts["scores"].get("validation", {}), facts["curve"]
-    if not validation:
+    if not validation and not facts["options"].get("train_on_validation"):
         yield (
             "Without validation data, the last epoch was kept, which may not be the best: "
             "add a file dev.txt to the folder of the training data."

@@ -155,7 +155,9 @@ class RunArguments(Reading):
         aliases=("--text",),
     )
     seeds: list[int] = option([], "Train once per seed, into the folders seed-N of output_dir.", group="training")
-    overwrite: bool = option(False, "Replace the model, or the unfinished run, in output_dir.", group="output")
+    overwrite: bool = option(
+        False, "Replace the model, or the unfinished run, in output_dir, and the model on the Hub.", group="output"
+    )
     # The name of the recipe.
     recipe: str | None = field(default=None, init=False)
 

@@ -219,7 +219,7 @@ class TrainingRun(NamedTuple):
         folder = Path(str(self.trainer.args.output_dir))
         before = read_facts(folder) if (folder / FACTS_FILE).exists() else {}
         now = json.loads(json.dumps(self.facts))
-        return before != {} and all(before[name] == now[name] for name in ("options", "seed", "inputs", "data"))
+        return all(before.get(name) == now[name] for name in ("options", "seed", "inputs", "data"))
 
     def score(self) -> tuple[dict[str, dict[str, Any]], dict[str, list[list[int]]], float]:
         """Return scores and counts of sentences of each held-out split, and the seconds of the last prediction."""

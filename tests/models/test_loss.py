@@ -135,13 +135,6 @@ def test_the_base_class_names_the_class_to_use(tokenizer):
         TaggerForTokenClassification(build_model(MODEL, tokenizer).config)
 
 
-def test_labels_of_another_length_are_refused(tokenizer):
-    model = build_model(MODEL, tokenizer)
-    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
-    with pytest.raises(ValueError, match="labels have the shape"):
-        model(**batch | {"labels": batch["labels"][:, 1:]})
-
-
 def test_characters_and_ids_outside_the_config_are_refused(tokenizer):
     model = build_model(MODEL, tokenizer)
     batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
