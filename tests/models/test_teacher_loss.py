@@ -121,8 +121,8 @@ def test_padding_may_hold_nan(decoder):
     scores.requires_grad_()
     if isinstance(decoder, CrfDecoder):
         decoder.reset_parameters()
-    pairs = decoder.pair_posterior(torch.zeros_like(scores), lengths)
-    loss = decoder.cross_entropy(scores, pairs, lengths)
+    pairs = decoder.pair_posterior(torch.zeros_like(scores), lengths, scores)
+    loss = decoder.cross_entropy(scores, pairs, lengths, scores)
     loss.sum().backward()
     assert loss.isfinite().all()
     assert scores.grad.isfinite().all() and not scores.grad[1, 1:].any()
