@@ -11,6 +11,7 @@ import socket
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import glob
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
@@ -26,7 +27,7 @@ ENGLISH = "english-ner-small"
 
 BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
-DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _HASH_BLOCK = 1 << 20  # bytes that are read at a time
 # Seconds to wait for a lock that may be about to be released.
 _PATIENCE = 1.0
@@ -40,6 +41,11 @@ def english() -> str:
 
 
 # --- Reading ---------------------------------------------------------------------------------------------------------
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return the files of a folder and its subfolders, also of linked ones, sorted; hidden ones are left out."""
+    return sorted(path for name in glob("**", root_dir=folder, recursive=True) if (path := folder / name).is_file())
 
 
 def decompressed(file: IO[bytes]) -> IO[bytes]:
@@ -58,7 +64,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     try:
         with path.open("rb") as file:
             yield decompressed(file)
-    except DECOMPRESSION_ERRORS as error:
+    except GZIP_ERRORS as error:
         raise DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.") from None
 
 

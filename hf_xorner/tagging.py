@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from .entities import BATCHES_AHEAD, Annotation, BaseTagger, Entities, Entity, NumberByLabel, number_by_label
 from .errors import DataError, first_line
-from .files import BYTE_ORDER_MARK, DECOMPRESSION_ERRORS, check_apart, decompressed, english, locked, open_bytes
+from .files import BYTE_ORDER_MARK, GZIP_ERRORS, check_apart, decompressed, english, files_below, locked, open_bytes
 from .options import check_values, option
 
 _log = logging.getLogger(__name__)
@@ -202,10 +202,8 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
         raise DataError(f"{folder}: is a folder; name another folder as output, outside of it.")
     inputs: dict[Path, Path] = {}
     ignored: list[Path] = []
-    for path in sorted(folder.rglob("*")):
+    for path in files_below(folder):
         name = path.relative_to(folder)
-        if not path.is_file() or any(part.startswith(".") for part in name.parts):
-            continue
         kind = KINDS.get(_suffix_of(name)) if options.input_format == AUTO else options.input_format
         if kind is None:
             ignored.append(name)
@@ -362,7 +360,7 @@ def _lines(source: str) -> Iterator[str]:
             for number, line in enumerate(file):
                 text = line.decode("utf-8", "surrogateescape")
                 yield text if number else text.removeprefix(BYTE_ORDER_MARK)
-    except DECOMPRESSION_ERRORS as error:  # from standard input
+    except GZIP_ERRORS as error:  # from standard input
         raise DataError(f"standard input: the gzip data are damaged ({error}); compress them again.") from None
 
 

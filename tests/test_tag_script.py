@@ -305,7 +305,9 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
 
 def test_a_folder_becomes_a_folder_of_outputs(tag, tmp_path, caplog):
     folder, out = tmp_path / "in", tmp_path / "out"
-    (folder / "deep").mkdir(parents=True)
+    (tmp_path / "far").mkdir()
+    folder.mkdir()
+    (folder / "deep").symlink_to(tmp_path / "far")
     (folder / "deep" / "a.txt").write_text("Ann Smith\nZeus\n")
     (folder / "b.txt.gz").write_bytes(gzip.compress(b"Zeus\n"))
     (folder / "c.conll").write_text("Ann O\n")

@@ -1,11 +1,12 @@
 """Find the files of each split of a corpus by their names."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
+from ..files import files_below
 
 # The parts of file names that name a split; testa and testb are used by CoNLL-2003.
 _NAMES = {
@@ -111,7 +112,7 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> SplitFile
         if folders := [path for path in entries if path.is_dir()]:
             files.ignored[_BELOW] = folders
     elif below:
-        all_files = sorted(path for path in _files_below(folder) if path.name.startswith(prefix))
+        all_files = [path for path in files_below(folder) if path.name.startswith(prefix)]
         structured = [path for path in all_files if _is_structured(path)]
         files = _sorted_by_split(structured, folder)
         if not files.splits:
@@ -134,7 +135,7 @@ def find_unnamed(folder: Path) -> SplitFiles:
     Raises:
         DataError: If there is no labelled data.
     """
-    files = sorted(_files_below(folder))
+    files = files_below(folder)
     data = _best([path for path in files if has_data_suffix(path) and not _reason_against(path)])
     if not data:
         names = _listed([path for path in files if not _OTHER_NAME.fullmatch(path.name)], folder)
@@ -152,12 +153,6 @@ _NOT_DATA, _READ_ALONG = "no labelled data", "read with another file"
 _NO_SPLIT, _TWO_SPLITS = "the name shows no split", "the name shows several splits"
 _UNANNOTATED, _TAKEN = "not the annotated file", "another file is this split"
 _BELOW, _NO_TABLES = "the files next to the folder are read", "tables or CoNLL-2012 files are read"
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob("*"):
-        if path.is_file() and not any(name.startswith(".") for name in path.relative_to(folder).parts):
-            yield path
 
 
 def _is_structured(path: Path) -> bool:

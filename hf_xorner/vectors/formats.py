@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import DECOMPRESSION_ERRORS, check_apart, open_bytes, write_whole
+from ..files import GZIP_ERRORS, check_apart, open_bytes, write_whole
 
 #: The files of a folder of vectors: the first has one tensor, the second one word per line.
 VECTOR_FILES = ("vectors.safetensors", "vocabulary.txt")
@@ -241,7 +241,7 @@ def _opened(path: Path, member: str | None) -> Iterator[IO[bytes]]:
             with archive.open(member) as file:
                 yield file
     # RuntimeError for an archive with a password.
-    except (*DECOMPRESSION_ERRORS, zipfile.BadZipFile, RuntimeError) as error:
+    except (*GZIP_ERRORS, zipfile.BadZipFile, RuntimeError) as error:
         raise DataError(f"{path}: cannot be unpacked ({first_line(error)}); download it again.") from None
 
 

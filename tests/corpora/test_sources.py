@@ -412,8 +412,9 @@ def test_files_without_splits_are_documents_of_the_training_data(tmp_path, caplo
 
 
 def test_tables_in_subfolders_come_before_other_files(tmp_path, caplog):
-    parts(tmp_path / "in" / "data", "train", [0], count=1)
+    parts(tmp_path / "far", "train", [0], count=1)
     write(tmp_path / "in" / "raw" / "train.txt")
+    (tmp_path / "in" / "data").symlink_to(tmp_path / "far")  # links are followed
     assert words(load_corpus(tmp_path / "in")) == {"train": ["train0"]}
     assert caplog.messages == [f"{tmp_path}/in: ignored raw/train.txt (tables or CoNLL-2012 files are read)."]
 
