@@ -46,11 +46,11 @@ def choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassi
         ValueError: If `metric_for_best_model` does not exist for the model's labels.
     """
     scores = ("f1", "precision", "recall", "accuracy") if model.tags.chunked else ("accuracy",)
-    prefix = f"{next(iter(data))}_" if isinstance(data, dict) else ""
+    prefixes = [f"{name}_" for name in data] if isinstance(data, dict) else [""]
     metric = training.metric_for_best_model
     if metric in (None, "loss"):
-        training.metric_for_best_model, training.greater_is_better = f"{prefix}{scores[0]}", True
-    elif metric.rpartition("_")[2] not in (*scores, "loss"):
+        training.metric_for_best_model, training.greater_is_better = f"{prefixes[0]}{scores[0]}", True
+    elif metric.removeprefix("eval_") not in [prefix + score for prefix in prefixes for score in (*scores, "loss")]:
         raise ValueError(
             f"metric_for_best_model={metric!r} is unknown; choose one of {', '.join(scores)} and eval_loss."
         )

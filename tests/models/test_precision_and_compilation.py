@@ -1,4 +1,4 @@
-"""Half precision, compiled graphs, exported programs and other devices match float32 on a CPU."""
+"""Half precision, compiled graphs and other devices match float32 on a CPU."""
 
 import itertools
 

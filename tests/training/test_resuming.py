@@ -116,6 +116,8 @@ def test_an_unfinished_run_is_not_replaced(towns, tmp_path):
     kill(towns, tmp_path / "other", 14)
     with pytest.raises(TrainingError, match="unfinished run"):
         ready(towns, out, resume_from_checkpoint=tmp_path / "other" / "checkpoint-11")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").touch()
     for name in ("corpus", str(tmp_path / "model")):
         with pytest.raises(TrainingError, match="is not a checkpoint"):
             ready(towns, out, resume_from_checkpoint=name)

@@ -41,6 +41,9 @@ def test_the_trainer_scores_models_by_f1_also_those_that_it_builds(tmp_path, tok
         trainer = TaggerTrainer(args=arguments, **model_init, **options | {"eval_dataset": data})
         assert arguments.metric_for_best_model == metric
         assert data is None or f"eval_{metric}" in trainer.evaluate()
+    wrong = TaggerTrainingArguments(str(tmp_path), use_cpu=True, metric_for_best_model="b_f1")
+    with pytest.raises(ValueError, match="metric_for_best_model='b_f1' is unknown"):
+        TaggerTrainer(build_model("bilstm-cnn", tokenizer), wrong, **options)
     TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options | {"eval_dataset": None})
     assert arguments.eval_strategy == "no"
 
