@@ -1,8 +1,7 @@
 """New Python processes, forked from one that has imported PyTorch and others, which takes most of a process's start.
 
-What that process has imported reads no variable of the Hub, and this package is not among it; with `trains`, it has
-imported what a training needs as well. Tests of imports, encodings, memory, pipes and signals start an interpreter
-themselves.
+What that process has imported reads no variable of the Hub, and this package is not among it. Tests of imports,
+encodings, memory, pipes and signals start an interpreter themselves.
 """
 
 import atexit
@@ -21,8 +20,6 @@ from pathlib import Path
 SERVER = """
 import json, os, runpy, sys
 import pandas, pyarrow.parquet, sklearn.utils.validation, torch._dynamo, torch.distributed.tensor
-if sys.argv[1:]:
-    import hf_xorner.cli, hf_xorner.training
 
 for line in sys.stdin:
     job, children = json.loads(line), []
@@ -57,21 +54,20 @@ else:
 
 
 @functools.cache
-def server(trains):
+def server():
     """Start the process that is forked; it ends with the tests."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", SERVER, *["trains"] * trains]
-    process = subprocess.Popen(command, start_new_session=True, **pipes)
+    process = subprocess.Popen([sys.executable, "-c", SERVER], start_new_session=True, **pipes)
     atexit.register(process.stdin.close)
     return process
 
 
-def run_pythons(arguments, environments, *, cwd=None, stdin_text="", timeout=900, trains=False):
+def run_pythons(arguments, environments, *, cwd=None, stdin_text="", timeout=900):
     """Run a process with each of the environments, all at once; return what `subprocess.run` would of each."""
     words = list(map(str, arguments))
     if not hasattr(os, "fork"):
         return _run_interpreters(words, environments, cwd, stdin_text, timeout)
-    process = server(trains)
+    process = server()
     with tempfile.TemporaryDirectory() as scratch:
         processes = []
         for number, environment in enumerate(environments):
@@ -117,7 +113,7 @@ def run_in_two_processes(*arguments, cwd):
     """Run a script in two processes of a group, with the variables that torchrun sets; return their output."""
     group = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ranks = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank} for rank in "01"]
-    both = run_pythons(arguments, ranks, cwd=cwd, timeout=120, trains=True)
+    both = run_pythons(arguments, ranks, cwd=cwd, timeout=120)
     for done in both:
         assert done.returncode == 0, done.stderr[-3000:]
     return "".join(done.stdout for done in both)

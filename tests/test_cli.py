@@ -239,7 +239,7 @@ def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, mon
     small = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu --output_dir"
     evaluation = "evaluate --model my_tagger --dataset my_corpus --resamples 0"
     code = "import sys\nfrom hf_xorner.cli import main\nfor line in sys.argv[1:]: main(None, line.split())"
-    done = run_python(["-c", code, f"{small} small", evaluation], cwd=workplace, env=ENVIRONMENT, trains=True)
+    done = run_python(["-c", code, f"{small} small", evaluation], cwd=workplace, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     assert not any(sign in done.stdout + done.stderr for sign in ("\r", "it/s", "examples/s", "Loading weights"))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -250,13 +250,13 @@ def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, mon
 
 
 @posix
-def test_full_and_closed_outputs_end_in_one_sentence(workplace):
+def test_full_and_closed_outputs_end_in_one_sentence():
     for line, code, sentence in (
         ("--version > /dev/full", 1, "No space left"),
         ("train --help-all | true", 0, ""),
     ):
         words = ["bash", "-c", f"{shlex.quote(sys.executable)} -m hf_xorner {line}"]
-        done = subprocess.run(words, cwd=workplace, env=ENVIRONMENT, capture_output=True, text=True)
+        done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True)
         assert done.returncode == code
         assert sentence in done.stderr and len(done.stderr.splitlines()) == bool(sentence) and not done.stdout
 

@@ -15,7 +15,7 @@ F1 = re.compile(r"F1 ([\d.]+)")
 def printed_by(script, *arguments, folder):
     """Run an example in a fresh process in a folder; return its lines without those of epochs."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = run_python([EXAMPLES / script, *arguments], cwd=folder, env=environment, trains=True)
+    done = run_python([EXAMPLES / script, *arguments], cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return [line for line in done.stdout.splitlines() if not line.startswith("epoch ")]
 

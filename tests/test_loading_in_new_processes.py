@@ -154,22 +154,22 @@ for folder in sys.argv[1:]:
 
 # Over 2 s, as a new process loads every architecture.
 def test_everything_loads_without_the_package(folders, checkpoint, tmp_path):
-    # Python itself sets None to make an import fail. What is saved by the published code is loaded again.
+    # Python itself sets None to make an import fail. What is saved by the published code is loaded again, of one model.
     code = """
 import shutil, sys
 sys.modules["hf_xorner"] = None
 {CHECK}
-for number, folder in enumerate(sys.argv[2:]):
+for folder in sys.argv[2:]:
     parts = check(folder, trust_remote_code=True)
     assert all(type(part).__module__.startswith("transformers_modules.") for part in parts)
-    again = Path(sys.argv[1]) / f"again{number}"
-    for part in parts[1:]:
-        part.save_pretrained(again)
-    shutil.copy(Path(folder) / "answers.json", again)
-    check(again, trust_remote_code=True)
+again = Path(sys.argv[1]) / "again"
+for part in parts[1:]:
+    part.save_pretrained(again)
+shutil.copy(Path(folder) / "answers.json", again)
+check(again, trust_remote_code=True)
 assert not any(name.startswith("hf_xorner.") for name in sys.modules)
 """
-    output_of(code.replace("{CHECK}", CHECK), tmp_path, *folders, checkpoint, home=tmp_path)
+    output_of(code.replace("{CHECK}", CHECK), tmp_path, checkpoint, *folders, home=tmp_path)
     assert list((tmp_path / "modules").rglob("modeling_bilstm_cnn.py"))
 
 

@@ -52,25 +52,20 @@ def chunks(offsets, labels):
     return spans
 
 
-def decoded(model, tokenizer, items):
-    return [chunks(*decoded_labels(model, tokenizer, item)) for item in items]
-
-
 def spans(entities):
     return [(entity["entity_group"], entity["start"], entity["end"]) for entity in entities]
 
 
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
 def test_entities_are_the_decoded_chunks_whatever_the_strategy(model, tokenizer, pipe, items):
-    expected = decoded(model, tokenizer, items)
+    labelled = [decoded_labels(model, tokenizer, item) for item in items]
+    expected = [chunks(*pair) for pair in labelled]
     neighbours = sum(
-        left[2:] == right[2:] and right.startswith("B-")
-        for item in items
-        for left, right in pairwise(decoded_labels(model, tokenizer, item)[1])
+        left[2:] == right[2:] and right.startswith("B-") for _, labels in labelled for left, right in pairwise(labels)
     )
     assert sum(map(len, expected)) > 10 and neighbours > 5
-    options = {"is_split_into_words": items is GIVEN}
-    simple = pipe(items, batch_size=8, **options)
+    options = {"is_split_into_words": items is GIVEN, "batch_size": 8}
+    simple = pipe(items, **options)
     assert [spans(entities) for entities in simple] == expected
     for strategy in STRATEGIES[1:]:
         for entities, others in zip(simple, pipe(items, aggregation_strategy=strategy, **options), strict=True):
@@ -130,7 +125,7 @@ def test_the_pieces_of_an_encoder_are_batched_and_split_into_windows(encoder):
     model = lively_model("bilstm-cnn", tokenizer, "crf", **tiny.context_fields(encoder(), pieces, composed_dim=3))
     stock = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
     for items in (TEXTS, GIVEN, ["", "Ann", " ", "\u200b"]):
-        expected = decoded(model, tokenizer, items)
+        expected = [chunks(*decoded_labels(model, tokenizer, item)) for item in items]
         for batch_size in (1, 8):
             results = stock(items, is_split_into_words=items is GIVEN, batch_size=batch_size)
             assert list(map(spans, results)) == expected

@@ -45,12 +45,14 @@ def missing_package(code):
 
 
 @pytest.fixture(scope="module")
-def outputs(default_run):
-    """What the blocks print in one new process, as most of the time goes into imports."""
-    folder, _ = default_run
+def outputs(request, tmp_path_factory):
+    """What the blocks of the selected tests print in one new process, as most of the time goes into imports."""
+    selected = [item.callspec.params["name"] for item in request.session.items if "outputs" in item.fixturenames]
+    blocks = {name: EXAMPLES[name][0] for name in selected if not missing_package(EXAMPLES[name][0])}
+    trained = any('"runs/' in code for code in blocks.values())
+    folder = request.getfixturevalue("default_run")[0] if trained else tmp_path_factory.mktemp("examples")
     (folder / "model_cards").symlink_to(REPOSITORY / "model_cards")
-    blocks = {name: code for name, (code, _) in EXAMPLES.items() if not missing_package(code)}
-    done = run_python(["-c", RUN_ALL], cwd=folder, stdin_text=json.dumps(blocks), trains=True)
+    done = run_python(["-c", RUN_ALL], cwd=folder, stdin_text=json.dumps(blocks))
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 

@@ -381,7 +381,7 @@ def many(path, count):
     return path
 
 
-# Over 2 s, as only a process can be killed.
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_path, tagger_folder):
     source = many(tmp_path / "in.txt", 1200)
     partial, output = tmp_path / "out.jsonl.partial", tmp_path / "out.jsonl"
@@ -399,7 +399,7 @@ def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_p
     assert not list(tmp_path.glob("out.jsonl.*"))
 
 
-# Over 2 s, as only a process has a pipe that can be closed.
+@pytest.mark.slow
 @posix
 def test_a_closed_pipe_ends_the_run_without_an_error(tmp_path, tagger_folder):
     source = many(tmp_path / "in.txt", 20_000)

@@ -139,7 +139,7 @@ def test_plain_labels_are_grouped_like_in_the_pipeline_with_the_score_of_all_wor
 
 
 def test_texts_and_words_may_be_mixed_and_keep_their_order(each_tagger):
-    items = [*TEXTS, *GIVEN, *(tuple(words) for words in GIVEN), "", [], " ", [""], "Ann"]
+    items = [*TEXTS[:9], *GIVEN[-9:], *(tuple(words) for words in GIVEN[:9]), "", [], " ", [""], "Ann"]
     random.Random(0).shuffle(items)
     alone = [each_tagger(item) for item in items]
     for batch_size in (3, 200):

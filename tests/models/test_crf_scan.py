@@ -9,9 +9,10 @@ from hf_xorner.models.crf import Chain, best_path, negative_log_likelihood, post
 
 LENGTHS = torch.tensor([300, 257, 256, 255, 129, 64, 17, 9, 8, 7, 4, 3, 2, 1])
 TAGS = 5
-#: Sizes of the emissions and of the transitions, the share of barred transitions, and whether boundaries have scores.
-SCORES = [(1, 1, 0.0, True), (1, 1, 0.5, False), (3, 1, 0.5, True), (1e3, 1, 0.5, True)]
-SCORES += [(1, 1e3, 0.0, False), (1e4, 1e4, 0.5, True)]
+#: Sizes of the emissions and of the transitions, the share of barred transitions, whether boundaries have scores, and
+#: whether transitions are conditioned on the word.
+SCORES = [(1, 1, 0.0, True, False), (1, 1, 0.0, True, True), (3, 1, 0.5, False, True), (1e3, 1, 0.5, True, False)]
+SCORES += [(1, 1e3, 0.0, False, True), (1e4, 1e4, 0.5, True, False)]
 
 
 @pytest.fixture(params=["cpu", "cuda"])
@@ -27,14 +28,13 @@ def chains():
     """Chains in float32 with constant or conditioned transitions, with and without scores of the boundaries."""
     draw = torch.Generator().manual_seed(0)
     rows, time = len(LENGTHS), int(LENGTHS.max())
-    for size, moves, barred, bounded in SCORES:
-        for conditioned in (False, True):
-            emissions = size * torch.randn(rows, time, TAGS, generator=draw)
-            shape = (rows, time, TAGS, TAGS) if conditioned else (TAGS, TAGS)
-            bars = torch.rand(TAGS, TAGS, generator=draw).fill_diagonal_(1) < barred
-            transitions = (moves * torch.randn(shape, generator=draw)).masked_fill(bars, -torch.inf)
-            start = torch.randn((rows, TAGS) if conditioned else TAGS, generator=draw)
-            yield Chain(emissions, transitions, bounded * start, bounded * torch.randn(TAGS, generator=draw))
+    for size, moves, barred, bounded, conditioned in SCORES:
+        emissions = size * torch.randn(rows, time, TAGS, generator=draw)
+        shape = (rows, time, TAGS, TAGS) if conditioned else (TAGS, TAGS)
+        bars = torch.rand(TAGS, TAGS, generator=draw).fill_diagonal_(1) < barred
+        transitions = (moves * torch.randn(shape, generator=draw)).masked_fill(bars, -torch.inf)
+        start = torch.randn((rows, TAGS) if conditioned else TAGS, generator=draw)
+        yield Chain(emissions, transitions, bounded * start, bounded * torch.randn(TAGS, generator=draw))
 
 
 def relative(values, expected, tolerance):

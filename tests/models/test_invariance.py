@@ -9,7 +9,7 @@ LENGTHS = (5, 1, 9, 3)
 TOLERANCE = 1e-6
 
 
-@pytest.fixture(params=with_decoders(VARIANTS, helpers.DECODERS), ids="-".join)
+@pytest.fixture(scope="module", params=with_decoders(VARIANTS, helpers.DECODERS), ids="-".join)
 def model(request, tokenizer):
     variant, decoder = request.param
     fields = helpers.DECODERS[decoder] | {"loss_reduction": "sum"}
@@ -18,12 +18,12 @@ def model(request, tokenizer):
     return build_model(variant, tokenizer, **fields)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sentences(model):
     return helpers.random_sentences(model.config, LENGTHS)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def alone(model, sentences):
     """The logits (T, L) and the loss of each sentence as a batch of its own, without any padding."""
     outputs = [model(**helpers.pad([sentence], labels=True)) for sentence in sentences]
@@ -40,8 +40,7 @@ def assert_total(loss, losses):
     torch.testing.assert_close(loss, torch.stack(losses).sum(), rtol=TOLERANCE, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize("extra", [0, 6])
+@pytest.mark.parametrize(("side", "extra"), [("right", 6), ("left", 0)])
 def test_results_do_not_depend_on_neighbours_or_padding(model, sentences, alone, side, extra):
     batch = helpers.pad(sentences, extra, side, labels=True)
     output = model(**batch)
@@ -83,6 +82,7 @@ def test_batches_without_words_are_supported(model, batch_size, width, training)
     loss = model(nothing, chars, labels=torch.full_like(nothing, helpers.IGNORED)).loss
     assert loss.item() == 0
     loss.backward()
+    model.eval()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
 
 

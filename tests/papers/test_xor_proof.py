@@ -91,8 +91,7 @@ def test_unknown_patterns_are_refused():
             inequalities(pattern, "crf")
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("number", [1, 2])  # fast ones, of either expectation
+@pytest.mark.parametrize(("number", "pattern"), [(1, "O S O"), (2, "B I E")])  # fast ones, of either expectation
 def test_a_model_learns_the_phrases_as_expected(number, pattern):
     result = outcome(CONTENDERS[number], pattern)
     assert result.as_expected

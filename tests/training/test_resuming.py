@@ -165,7 +165,7 @@ def train_in_process(corpus, out, seen, number):
     return process.returncode, errors
 
 
-# 8 s, as only a process can be killed.
+@pytest.mark.slow
 @posix
 def test_a_run_killed_while_it_writes_a_checkpoint_is_resumed(towns, tmp_path):
     out = tmp_path / "out"
