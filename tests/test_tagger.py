@@ -91,8 +91,8 @@ def well_formed(entity, names):
 def test_score_is_the_probability_of_the_entity(kind, tokenizer):
     for decoder in DECODERS:
         tagger = Tagger(lively_model(kind, tokenizer, decoder), tokenizer)
-        scored = list(entities_and_tags(tagger, [*TEXTS, *GIVEN]))
-        assert len(scored) > 40
+        scored = list(entities_and_tags(tagger, [*TEXTS[:12], *GIVEN[:12]]))
+        assert len(scored) > 20
         for entity, names, share in scored:
             assert entity.score == pytest.approx(share, abs=1e-5)
             assert well_formed(entity, names) or tagger.model.config.malformed_spans == "repair"

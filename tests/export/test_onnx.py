@@ -161,10 +161,8 @@ def test_huge_transition_scores_match_pytorch(kind, tokenizer):
     assert_graph_matches(model, ((1,), (50, 8)))
 
 
-@pytest.mark.parametrize(
-    "encoder",
-    ["roberta", pytest.param("bert", marks=pytest.mark.slow), pytest.param("gpt2", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ["roberta", "bert", "gpt2"])
 def test_contextual_models_match_pytorch(encoder):
     pieces = tiny.pieces_of(getattr(tiny, f"{encoder}_tokenizer")())
     tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=5, max_word_chars=6)

@@ -87,14 +87,13 @@ def in_units(text, places):
     [
         {},
         {"casing": "lower", "max_word_chars": 3},
-        {"digits": "zero", "fallback": ["lower"]},
-        {"fallback": ["lower", "lower_zero"]},
+        {"digits": "zero", "fallback": ["lower", "lower_zero"]},
     ],
     ids=str,
 )
 def test_words_and_ids_in_javascript_are_those_in_python(node, policies):
     tokenizer = WordCharTokenizer.from_corpus([*SENTENCES, ["E\u0301TE", "i", "στος", "40", "4"]], **policies)
-    texts = [*nasty_texts(1500), *TEXTS, "", "a" * 3000, "a." * 20_000, "(" * 5000]
+    texts = [*nasty_texts(500), *TEXTS, "", "a" * 3000, "a." * 20_000, "(" * 5000]
     sent = json.dumps({"facts": page_facts(config_of(tokenizer), tokenizer), "texts": texts})
     command = [node, "--input-type=module", "-e", IN_NODE]
     done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=120)
