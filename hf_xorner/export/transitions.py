@@ -287,12 +287,12 @@ def _posterior(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
     def of_types(rows: Value) -> Value:
         return graph.slice(rows, FIRST_REDUCE, None, axis=2)
 
-    inside, skipped = (graph.Where(going_on, of(at_arrival, action), 0.0) for action in (SHIFT, OUT))
-    closed = graph.Max(1.0 - inside - skipped, 0.0)
+    inside = graph.Where(going_on, of(at_arrival, SHIFT), 0.0)
+    closed = graph.Max(1.0 - inside, 0.0)
     unknown = going_on & ~ended
     unknown_outside = 1 / (types + 1) if tags.chunked else 0.0
     begins = closed * graph.Where(unknown, 1 - unknown_outside, of(at_leaving, SHIFT))
-    outside = skipped + closed * graph.Where(unknown, unknown_outside, of(at_leaving, OUT))
+    outside = closed * graph.Where(unknown, unknown_outside, of(at_leaving, OUT))
     started = graph.unsqueeze(steps.shifted & ~unknown, 2)
     type_begun = graph.Where(started, _normal(graph, of_types(at_end)), 1 / types)
     many = system.of_many_words(torch.device("cpu")).float()
