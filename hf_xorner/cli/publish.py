@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from huggingface_hub.utils import validate_repo_id
+
 from ..hub import Checked, publish
 from ..hub.publish import MAIN, check_with_card
 from ..hub.space import write_space
@@ -42,6 +44,7 @@ class Options:
 def run(words: Sequence[str]) -> None:
     """Publish or check a model, or write a Space for it, and print a report."""
     options = read_options(Options, words)
+    validate_repo_id(options.repo_id)
     if options.dry_run:
         print("\n".join(plan(check_with_card(options.model, onnx=options.onnx), options)))
     elif options.space is not None:

@@ -119,6 +119,7 @@ def test_the_command_publishes_and_needs_a_repository(hub, script, folder, monke
     assert (code, out) == (0, f"published as https://hub/{NAME}\n")
     assert hub.files(NAME) == content(folder)
     assert "--repo_id" in script("publish.py", folder)[2]
+    assert "'a b/c'" in script("publish.py", folder, "--repo_id", "a b/c", "--dry_run")[2]
 
 
 @pytest.mark.slow
