@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path
@@ -124,6 +124,17 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def check_only_replaces(folder: Path, names: Iterable[str], marker: str) -> None:
+    """Check that files replace those of an earlier export alone, which has a file `marker`.
+
+    Raises:
+        DataError: If there are other files of these names.
+    """
+    taken = [] if (folder / marker).exists() else [name for name in names if (folder / name).exists()]
+    if taken:
+        raise DataError(f"{folder / taken[0]} exists; name another folder.")
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:

@@ -422,8 +422,8 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
     """Yield the sentences of columns, which are separated by empty lines."""
     if field and not field.removeprefix("-").isdecimal():
         raise DataError(f"{name}: field={field!r} is not a column; give the number of the words' column, from 0.")
-    column = None if field is None else int(field)
-    columns, by_tab, is_numbered, are_tagged = 0, False, False, False
+    column, columns, by_tab, are_tagged = 0, 0, False, False
+    is_numbered: bool | None = None
     rows: list[tuple[int, list[str]]] = []  # the line and the columns of each word
     for number, line in chain(lines, [(0, "")]):
         bare = line.rstrip("\r\n")
@@ -441,11 +441,11 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
             if not may_be_comment or (len(values) == columns and (has_tag or not are_tagged)):
                 rows.append((number, values))
         elif rows:
-            if column is None:  # in CoNLL-U and other formats, the first column numbers the words
+            if is_numbered is None:  # in CoNLL-U and other formats, the first column numbers the words
                 first = [values[0] for _, values in rows]
                 numbers = [number for number in first if number.isdecimal()]
                 is_numbered = columns > 2 and all(map(_NUMBER.fullmatch, first)) and numbers[:2] in (["1"], ["1", "2"])
-                column = int(is_numbered)
+                column = int(is_numbered if field is None else field)
             for number, values in rows:
                 if len(values) != columns or not -columns <= column < columns:
                     fault = f"{len(values)} columns, but {columns} in the first line; the words are in column {column}."

@@ -7,6 +7,7 @@ from conftest import SENTENCES, build_model
 from helpers import fault, ok
 
 from hf_xorner import Tagger
+from hf_xorner.corpora.schemes import from_iob2
 
 PREDICTIONS = "Ann\tB-PER\tB-PER\nLee\tI-PER\tI-PER\nsaw\tO\tO\nOslo\tB-LOC\tB-PER\n\nrain\tO\tO\n"
 GOLD = PREDICTIONS.replace("B-LOC\tB-PER", "B-LOC\tB-LOC")
@@ -152,6 +153,16 @@ def test_two_models_are_compared_with_the_sentences_in_which_they_differ(folder,
     assert row["other"] == mirrored["predicted"] != row["predicted"]
     assert figures["compare"]["better"] == reverse["compare"]["worse"]
     assert f"    other:     {', '.join(f'{kind} {text!r}' for kind, text in row['other']) or 'nothing'}" in output
+
+
+def test_a_model_is_compared_with_predictions_in_another_scheme(folder, corpus, model, figures, evaluate):
+    evaluate(model("m", decoder="crf"), "data", "--save_predictions", "same.tsv")
+    lines = (folder / "same.tsv").read_text().splitlines()
+    words, *tags = zip(*(line.split("\t") for line in lines if line), strict=True)
+    rows = zip(words, *(from_iob2(column, "bioes") for column in tags), strict=True)
+    (folder / "bioes.tsv").write_text("\n".join([*map("\t".join, rows), "", ""]))
+    scores = figures("--predictions", "bioes.tsv", "--compare", "m", "--policy", "strict")
+    assert scores["scheme"] == "bioes" and scores["compare"]["scores"]["f1"]["difference"] == 0
 
 
 def test_errors_are_one_line_before_the_model_is_read(folder, evaluate):

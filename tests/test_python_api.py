@@ -47,6 +47,7 @@ def test_train_refuses_wrong_options(corpus, tmp_path):
         ({"epcohs": 3}, "epcohs"),
         ({"num_train_epochs": "many"}, "num_train_epochs"),
         ({"push_to_hub": True, "hub_model_id": "a/b"}, "publish"),
+        ({"data": "xor"}, "dataset is given twice"),
     ):
         with pytest.raises(ValueError, match=fact):
             train(corpus, output_dir=tmp_path / "model", **options)
@@ -63,6 +64,10 @@ def test_train_takes_recipes_and_several_seeds(corpus, tmp_path):
     options |= {"composed": None, "average_epochs": None}
     train(corpus, "wnut17/composed", output_dir=tmp_path / "other", **options)
     command = json.loads((tmp_path / "other" / "facts.json").read_text())["command"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "features.py").write_text("# mine")
+    with pytest.raises(ValueError, match=r"features\.py would be replaced"):
+        train(corpus, output_dir=tmp_path / "mine", use_cpu=True)
     assert command.startswith("hf-xorner train wnut17/composed ")
 
 

@@ -252,6 +252,7 @@ def test_a_failed_run_is_reported_and_others_continue(folder, monkeypatch, tmp_p
 
 def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
+    (folder / "figures.json").write_text("{}")
     (folder / "faulty.yaml").write_text(TABLE.replace("paper_runs", "paper_run"))
     for arguments, fact in (
         (("ma2016/tabel7",), "ma2016/table7"),
@@ -260,6 +261,8 @@ def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):
         (("towns.yaml", "--override", "pos:a=1"), "'pos'"),
         (("towns.yaml", "--vectors", "glove=x"), "glove"),
         (("towns.yaml", "--only", "magic"), "magic"),
+        (("--only", "crf", "towns.yaml"), "the name of the table is missing"),
+        (("towns.yaml", "--results", "figures.json"), "figures.json is not a list of results"),
         (("towns.yaml", "--override", "learning_rate=x"), "overrides"),
     ):
         assert fact in fault(script("reproduce.py", *arguments))

@@ -156,6 +156,7 @@ def test_columns_of_words(tag, tagger, tmp_path):
         ]
         assert lines == [*expected, ""]
     assert objects(ok(tag("in.tsv", "--field", -1, "--format", "jsonl")))[1]["words"] == ["O", "O"]
+    assert objects(ok(tag("in.conllu", "--field", 1, "--format", "jsonl")))[0]["words"] == sentences[0]
     for content, expected in (
         ("1996-08-22 CD B O\nBonn N B O\n\nAnn N B O\n", [["1996-08-22", "Bonn"], ["Ann"]]),
         ("1 CD O\nIan N O\n", [["1", "Ian"]]),

@@ -46,6 +46,10 @@ def test_words_are_selected_by_options(run, tmp_path):
         out = ok(run("convert", "vectors.txt", "--output", name, *options))
         assert out.startswith(f"kept: {len(kept)} words of dimension 2, ")
         assert read_vectors(tmp_path / name).words == kept
+    (tmp_path / "words.txt").write_text("zzz\n")
+    assert "has none of the words of words.txt" in fault(
+        run("convert", "vectors.txt", "--vocab", "words.txt", "--output", "x")
+    )
 
 
 def test_coverage_reports_each_fallback_step(run, tmp_path):

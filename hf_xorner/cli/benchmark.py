@@ -82,7 +82,7 @@ class Options:
     context: str | None = option(None, "Another encoder for recipes with an encoder: a folder or owner/name.")
     sentences: int = option(1280, "Number of sentences of each split.", bounds=(1, math.inf))
     rounds: int = option(5, "Number of rounds.", bounds=(1, math.inf))
-    device: str = option("cpu", "The device: cpu or cuda.")
+    device: str = option("cpu", "The device.", choices=("cpu", "cuda"))
     json: str | None = option(None, "Write the figures to this JSON file.")
 
 
@@ -94,6 +94,8 @@ def run(words: Iterable[str]) -> None:
         raise ValueError(
             f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)} and the package's recipes."
         )
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device=cuda: there is no GPU that PyTorch can use; leave the option out.")
     for package in (options.against, "onnx" if options.onnx else None):
         if package:  # if it is missing, the error comes before the training
             import_module(package)
@@ -152,7 +154,7 @@ def best_seconds(calls: Calls, options: Options) -> dict[tuple[str, str], float]
     """The best time of every call; rounds alternate, so that other load on the machine affects all equally."""
     best: dict[tuple[str, str], float] = {}
     # Time a GPU's computation, not only the launch of its kernels.
-    synchronise = torch.cuda.synchronize if options.device.startswith("cuda") else lambda: None
+    synchronise = torch.cuda.synchronize if options.device == "cuda" else lambda: None
     for number in range(options.rounds + 1):
         for key, call in calls.items():
             synchronise()
@@ -252,7 +254,7 @@ def peak_mb(name: str, options: Options, folder: str) -> float:
     """Train and tag with a model; return the peak memory of this process, in MB."""
     trainer = fitted(name, options, folder)
     Tagger(trainer.model, trainer.processing_class).tag(trainer.train_dataset["tokens"][:])
-    if options.device.startswith("cuda"):
+    if options.device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
     status = Path("/proc/self/status")  # of Linux
     return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024 if status.exists() else math.nan

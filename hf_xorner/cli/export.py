@@ -33,7 +33,7 @@ class Options:
     output: str = option(help="The folder to write to.")
     to: str = option("onnx", "The kind of export: onnx, web or package.", choices=("onnx", "web", "package"))
     name: str | None = option(None, "The name of the package, such as my_ner.")
-    version: str = option("1.0", "The version of the package.")
+    version: str | None = option(None, "The version of the package; by default 1.0.")
     node_modules: str | None = option(
         None, "The folder node_modules with the npm packages; by default in the current folder or one above it."
     )
@@ -48,7 +48,7 @@ class Options:
 def run(words: Sequence[str]) -> None:
     """Export the model, and print the files."""
     options = read_options(Options, words)
-    for name, kind in (("name", "package"), ("node_modules", "web")):
+    for name, kind in (("name", "package"), ("version", "package"), ("node_modules", "web")):
         if getattr(options, name) is not None and options.to != kind:
             raise ValueError(f"{name} is an option of the {kind}: add --to {kind}, or leave {name} out.")
     output = Path(options.output)
@@ -60,7 +60,7 @@ def run(words: Sequence[str]) -> None:
     elif options.to == "package":
         from ..export.package import export_package
 
-        written = export_package(options.model, output, options.name, options.version, precision)
+        written = export_package(options.model, output, options.name, options.version or "1.0", precision)
     else:
         from ..export.onnx import export_onnx
 

@@ -46,7 +46,7 @@ def run(words: Sequence[str]) -> None:
     options = read_options(Options, words)
     validate_repo_id(options.repo_id)
     if options.dry_run:
-        print("\n".join(plan(check_with_card(options.model, onnx=options.onnx), options)))
+        print("\n".join(plan(check_with_card(options.model, options.repo_id, onnx=options.onnx), options)))
     elif options.space is not None:
         revision = options.tag or options.revision
         for path in write_space(options.model, options.repo_id, options.space, revision=revision):

@@ -11,6 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ..corpora import load_corpus
+from ..errors import DataError
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS
 from ..options import Commands, option, run_command
@@ -90,6 +91,8 @@ def convert(options: ConvertOptions) -> None:
     check_targets(options.output, VECTOR_FILES, options.overwrite, inputs)
     wanted = with_foldings(read_words(options.vocab, options.data_dir)) if options.vocab else None
     vectors = read_vectors(options.source, wanted, options.most_frequent)
+    if not len(vectors):
+        raise DataError(f"{options.source}: has none of the words of {options.vocab}.")
     print(f"kept: {len(vectors):,} words of dimension {vectors.dim:,}, {vectors.duplicates:,} duplicates left out")
     write(vectors, options)
 
@@ -122,7 +125,7 @@ def distill(options: DistillOptions) -> None:
     words = read_words(options.vocab, options.data_dir)
     encoder = read_encoder(options.encoder)
     most = encoder.model.config.hidden_size
-    if not 0 < options.dim <= most:
+    if options.dim > most:
         raise ValueError(f"dim={options.dim}: the encoder's vectors have {most} dimensions; give 1 to {most}.")
     progress = partial(tqdm, desc="encoding", disable=None)
     layers = options.layers or None

@@ -95,7 +95,7 @@ def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[st
     Raises:
         DataError: If it has another type, or its content is invalid.
     """
-    name = type(source).__name__
+    name, format = type(source).__name__, reading.format
     if isinstance(source, DatasetDict):
         return _splits_of_tables(name, source, reading)
     if isinstance(source, Dataset):
@@ -104,12 +104,13 @@ def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[st
         first = (value for _, column in source.items() for value in column.dropna()[:1])
         nested = any(isinstance(value, (list, tuple, np.ndarray)) for value in first)
         text = source.to_json(orient="records", lines=True) if nested else source.to_csv(index=False)
+        format = "csv" if format == AUTO and not nested else format
     elif isinstance(source, (list, tuple)):
         text = json.dumps(list(map(_as_record, source)), default=_plain)
     else:
         raise DataError(f"{name}: not a corpus; give a path, a Dataset, a DataFrame, or a list of (words, tags).")
     path = Path(name)
-    format = format_of(path, text, reading) if reading.format == AUTO else reading.format
+    format = format_of(path, text, reading) if format == AUTO else format
     return {TRAIN: Split(list(_TEXT_READERS[format](path, text, reading, repairs)), name, False, format)}
 
 

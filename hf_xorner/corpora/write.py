@@ -73,9 +73,9 @@ def _as_csv(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
     writer = csv.writer(buffer, lineterminator="\r\n")
     header = ["sentence_id", DOC_ID, "token", "tag"]
     for sentence in sentences:
-        values = [sentence.tokens, sentence.tags, *([sentence.pos_tags] if sentence.pos_tags else [])]
+        values = [sentence.tokens, sentence.tags, *([sentence.pos_tags] if sentence.pos_tags is not None else [])]
         if header:
-            writer.writerow([*header, *(["pos"] if sentence.pos_tags else [])])
+            writer.writerow([*header, *(["pos"] if sentence.pos_tags is not None else [])])
             header = []
         writer.writerows([sentence.line + 1, sentence.doc_id or "", *row] for row in zip(*values, strict=True))
         yield buffer.getvalue()

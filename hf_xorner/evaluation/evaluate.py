@@ -18,7 +18,7 @@ from ..corpora.assemble import TRAIN, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import VALIDATION, with_validation
 from ..corpora.load import Source, inputs_of, name_of
 from ..corpora.predictions import read_predictions, write_predictions
-from ..corpora.schemes import EDGE, recognise
+from ..corpora.schemes import EDGE, WRITTEN_SCHEMES, from_iob2, recognise
 from ..corpora.source import AUTO
 from ..corpora.splits import has_data_suffix
 from ..entities import NumberByLabel, checked_numbers, number_by_label
@@ -176,6 +176,8 @@ def score(
     figures["mistakes"] = wrong_sentences(system, options.policy, scheme)
     if isinstance(second, Tagger):
         second = System.of_tagger(second, system.tokens, system.gold, options.batch_size)
+        if figures["scheme"] in WRITTEN_SCHEMES:  # a model has IOB2, and the file may have another scheme
+            second = second._replace(predicted=[from_iob2(tags, figures["scheme"]) for tags in second.predicted])
     if second:
         figures["compare"] = compare(system, second, options.policy, scheme)
     return system, figures

@@ -37,7 +37,7 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     counted = graph.CumSum(graph.cast(present, "int64"), 1)
     rank, count = counted - 1, graph.max(counted, 1)
     behind = graph.unsqueeze(graph.size(flat, 1), 0)
-    sentence = graph.zeros(batch, graph.size(flat, 1) + 1, dtype=np.int64)
+    sentence = graph.filled(0, batch, graph.size(flat, 1) + 1, dtype=np.int64)
     sentence = graph.ScatterElements(sentence, graph.Where(present, rank, behind), flat - 1, axis=1)
     longest = graph.Max(graph.max(count, 0, keep=True), 1)
 

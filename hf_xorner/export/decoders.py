@@ -88,7 +88,7 @@ def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecode
     tags = model.tags.num_inner
     time, batch = graph.size(states, 0), graph.size(states, 1)
     no_emissions = model.config.pairs_only
-    emissions = graph.zeros(time, batch, tags) if no_emissions else graph.linear(states, model.classifier)
+    emissions = graph.filled(0, time, batch, tags) if no_emissions else graph.linear(states, model.classifier)
     start: torch.Tensor | Value = torch.zeros(tags)
     end = graph.value(torch.zeros(tags) if decoder.end is None else decoder.end)
     conditioned = isinstance(decoder, ConditionedCrfDecoder)

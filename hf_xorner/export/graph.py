@@ -197,10 +197,6 @@ class Graph:
         """The integers from 0 to a size (1,), excluded."""
         return self.Range(0, self.squeeze(size, 0), 1)
 
-    def zeros(self, *sizes: Value | int, dtype: Any = np.float32) -> Value:
-        """A tensor of zeros."""
-        return self.filled(0, *sizes, dtype=dtype)
-
     def filled(self, number: float, *sizes: Value | int, dtype: Any = np.float32) -> Value:
         """A tensor of one number."""
         fill = numpy_helper.from_array(np.array([number], dtype))

@@ -15,7 +15,7 @@ import onnx
 import torch
 from transformers.utils import SAFE_WEIGHTS_NAME
 
-from ..files import write_whole
+from ..files import check_only_replaces, write_whole
 from ..loading import load
 from ..models.modeling_tagger import TaggerForTokenClassification
 from . import runtime_code
@@ -38,11 +38,13 @@ def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> lis
         The written files: `model.onnx`, config and tokenizer, and `onnx_tagger.py`, which runs them.
     """
     output = Path(output)
-    contents = exported_files(source, precision) | {RUNTIME_FILE: runtime_code().encode()}
-    if output.resolve() == Path(source).resolve():
+    contents = {RUNTIME_FILE: runtime_code().encode(), **exported_files(source, precision)}
+    if Path(source).is_dir() and output.resolve() == Path(source).resolve():
         contents = {name: contents[name] for name in (GRAPH_FILE, RUNTIME_FILE)}
     elif (output / SAFE_WEIGHTS_NAME).exists():
         raise ValueError(f"{output} holds the weights of another model; name another folder.")
+    else:
+        check_only_replaces(output, contents, RUNTIME_FILE)
     return [write_whole(output / name, content) for name, content in contents.items()]
 
 

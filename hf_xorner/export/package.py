@@ -74,10 +74,8 @@ def _metadata(source: str, name: str, version: str) -> str:
         with suppress(EntryNotFoundError):  # a model on the Hub may have no card
             card = ModelCard.load(path if path.is_file() else source, ignore_metadata_errors=True)
     # Of the requirements of this package, those of the runtime.
-    requirements = [requirement.partition(";")[0] for requirement in requires("hf_xorner") or ()]
-    requirements = [
-        requirement for requirement in requirements if re.match("(numpy|onnxruntime|tokenizers)\\b", requirement)
-    ]
+    requirements = (requirement.partition(";")[0] for requirement in requires("hf_xorner") or ())
+    needed = [requirement for requirement in requirements if re.match(r"(numpy|onnxruntime|tokenizers)\b", requirement)]
     lines = [
         "Metadata-Version: 2.1",
         f"Name: {name}",
@@ -85,7 +83,7 @@ def _metadata(source: str, name: str, version: str) -> str:
         "Summary: A tagger for words in text, by ONNX Runtime",
         *([f"License: {card.data.license}"] if card and card.data.license else []),
         "Requires-Python: >=3.10",
-        *(f"Requires-Dist: {requirement}" for requirement in requirements),
+        *(f"Requires-Dist: {requirement}" for requirement in needed),
         "Description-Content-Type: text/markdown",
     ]
     return "\n".join(lines) + f"\n\n{card.text.strip() if card else ''}\n"

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import torch
 
-from ..files import write_whole
+from ..files import check_only_replaces, write_whole
 from ..loading import load
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS, WordPieces, character_ids
 from ..models.word_rule import WORD_PATTERN
 from .javascript import javascript_pattern
+
+FACTS_FILE = "tagger.json"
 
 #: The npm packages of the page, the folder of their files, and the files. The second package is only for pieces.
 RUNTIME = "onnxruntime-web"
@@ -63,8 +65,9 @@ def write_page(
         target, scripts = PACKAGES[name]
         contents |= {f"{target}/{script}": (package / "dist" / script).read_bytes() for script in scripts}
     facts = json.dumps(page_facts(config, tokenizer), ensure_ascii=False)
-    contents |= {"model.onnx": model, "tagger.json": facts.encode()}
-    return [write_whole(folder / name, content) for name, content in sorted(contents.items())]
+    contents = {FACTS_FILE: facts.encode(), "model.onnx": model, **contents}
+    check_only_replaces(folder, contents, FACTS_FILE)
+    return [write_whole(folder / name, content) for name, content in contents.items()]
 
 
 def page_facts(config: TaggerConfig, tokenizer: WordCharTokenizer) -> dict:

@@ -122,7 +122,7 @@ def _quoted(text: str) -> str:
 
 def draw_curve(card: Card, path: Path) -> bool:
     """Draw loss and validation score of every epoch; return False without matplotlib or with fewer than two losses."""
-    curve, measure = card.facts["curve"], card.decisive
+    curve, measure = card.facts["curve"], [*card.measures][-1]
     losses = [(row["epoch"], row["loss"]) for row in curve if "loss" in row]
     scores = [(row["epoch"], row["dev"][measure]) for row in curve if measure in row.get("dev", {})]
     try:  # imported here because it takes a second; pyplot would keep global state
@@ -236,11 +236,6 @@ class Card:
         if not self.finds_entities:
             return {"accuracy": "accuracy"}
         return {"precision": "precision", "recall": "recall", "f1": "F1"}
-
-    @property
-    def decisive(self) -> str:
-        """The key of the score that training selects by."""
-        return [*self.measures][-1]
 
     @property
     def judged(self) -> dict[str, Mapping[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,7 +49,7 @@ def publish(
         ValueError: If the model cannot be published.
     """
     api = api or HfApi()
-    checked = check_with_card(folder, onnx=onnx)
+    checked = check_with_card(folder, repo_id, onnx=onnx)
     prepare_repository(repo_id, private=private, revision=revision, overwrite=overwrite, api=api)
     with _errors_as_sentences():
         commit = api.upload_folder(
@@ -66,10 +65,10 @@ def publish(
     return commit
 
 
-def check_with_card(folder: str | Path, *, onnx: bool = False) -> Checked:
+def check_with_card(folder: str | Path, repo_id: str, *, onnx: bool = False) -> Checked:
     """Write the card if there is none, and check that a model can be published; see `check_folder`."""
     if (Path(folder) / FACTS_FILE).exists() and not (Path(folder) / CARD).exists():
-        write_card(folder)
+        write_card(folder, name=repo_id)
     return check_folder(folder, onnx=onnx)
 
 
@@ -96,18 +95,6 @@ def prepare_repository(
         raise ValueError(f"{repo_id} is public; make it private in its settings first, or name another repository.")
     if not overwrite and any(file.rfilename == CONFIG for file in info.siblings or ()):
         raise ValueError(f"{repo_id} has a model on {revision}; name another repository, or add --overwrite.")
-
-
-def new_folder(target: str | Path) -> Path:
-    """Create a folder.
-
-    Raises:
-        ValueError: If it exists.
-    """
-    if os.path.lexists(target):
-        raise ValueError(f"{target} exists; remove it, or name another folder.")
-    Path(target).mkdir(parents=True)
-    return Path(target)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import yaml
 from huggingface_hub.utils import validate_repo_id
 
-from .checks import TRANSFORMERS, example_sentences, handler_files
-from .publish import MAIN, new_folder
+from ..files import write_whole
+from .checks import CONFIG, TRANSFORMERS, example_sentences, handler_files
+from .publish import MAIN
 
 #: The releases that the files were written for; the lower bounds are those of pyproject.toml.
 TORCH, GRADIO = "torch>=2.6", "gradio>=6.20,<7"
@@ -31,9 +33,13 @@ def write_space(folder: str | Path, repo_id: str, target: str | Path, *, revisio
         The files, in order.
 
     Raises:
-        ValueError: If the name is invalid or the target exists; then nothing is written.
+        ValueError: If the name is invalid, there is no model, or the target exists; then nothing is written.
     """
     validate_repo_id(repo_id)
+    if not (Path(folder) / CONFIG).is_file():
+        raise ValueError(f"{folder} has no {CONFIG}; name the folder of a trained model.")
+    if os.path.lexists(target):
+        raise ValueError(f"{target} exists; remove it, or name another folder.")
     examples = "".join(f"    {example!r},\n" for example in example_sentences(Path(folder)))
     header = {
         "title": repo_id.rpartition("/")[2],
@@ -55,8 +61,4 @@ def write_space(folder: str | Path, repo_id: str, target: str | Path, *, revisio
         "space/app.py": re.sub(r"^NAME = .*?\n\n", lambda _: constants, app, count=1, flags=re.MULTILINE | re.DOTALL),
         "space/requirements.txt": f"{GRADIO}\n{TORCH}\n{TRANSFORMERS}\n",
     }
-    target = new_folder(target)
-    for name, text in texts.items():
-        (target / name).parent.mkdir(exist_ok=True)
-        (target / name).write_text(text, encoding="utf-8", newline="\n")
-    return [target / name for name in texts]
+    return [write_whole(Path(target) / name, text) for name, text in texts.items()]

@@ -37,17 +37,8 @@ class TransitionSystem:
     """
 
     def __init__(self, tags: TagSpace) -> None:
-        self.tags = tags
-
-    @property
-    def num_types(self) -> int:
-        """Number of types of chunks."""
-        return self.tags.num_types
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions."""
-        return FIRST_REDUCE + self.num_types
+        self.tags, self.num_types = tags, tags.num_types
+        self.num_actions = FIRST_REDUCE + tags.num_types
 
     @property
     def actions(self) -> list[str]:

@@ -92,7 +92,7 @@ def _measured(cell: Cell, column: Column, sign: str) -> str:
         return NOT_PUBLISHED if cell.shown is None else f"{cell.shown:.2f}"
     if cell.mean is None:
         return NOT_PUBLISHED
-    if isinstance(cell.mean, int) or set(cell.values) == {0}:
+    if isinstance(cell.mean, int):
         return f"{cell.mean:,}"
     std = "" if cell.std is None else f" ± {cell.std:.2f}"
     return f"{cell.mean:{sign}.2f}{std}" + ("" if cell.p is None else f" (p {cell.p:.3f})")

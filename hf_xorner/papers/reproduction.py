@@ -240,6 +240,8 @@ def _counts_of(table: Table, column: Column, settings: Settings) -> dict[str, An
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     if table.kind == "statistics":
         return corpus_statistics(corpus)
+    if missing := {TRAIN, str(column.split)}.difference(corpus):
+        raise ValueError(f"{run.dataset} has no split {min(missing)!r}.")
     tokens, gold = words_and_tags(corpus[str(column.split)])
     words = [word for sentence in tokens for word in sentence]
     training = Training.of(*words_and_tags(corpus[TRAIN]))

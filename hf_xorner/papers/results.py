@@ -17,7 +17,10 @@ from .tables import Column, TableRow
 
 def read_results(path: Path) -> list[dict[str, Any]]:
     """Read a file of results; an empty list if there is no file."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
+        raise ValueError(f"{path} is not a list of results; name another file.")
+    return rows
 
 
 def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
@@ -54,11 +57,7 @@ def _published_with(column: Column, row: TableRow, inputs: Mapping[str, Any]) ->
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (*(row.get(name) for name in ("work", "dataset", "split")), _measure(row))
-
-
-def _measure(row: Mapping[str, Any]) -> str:
-    return "accuracy" if "accuracy_mean" in row else "f1"
+    return (*(row.get(name) for name in ("work", "dataset", "split")), "accuracy_mean" in row)
 
 
 def _features_of(facts: dict[str, Any]) -> str:

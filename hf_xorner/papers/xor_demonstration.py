@@ -122,17 +122,11 @@ def _middle_words(model: TaggerForTokenClassification, inputs: dict, labels: tor
 def draw_demonstration(outcomes: Sequence[Outcome], path: Path) -> Path:
     """Draw the probability of an entity for left and right words, for each model and pattern."""
     lefts, rights = (list(dict.fromkeys(phrase[side] for phrase in PHRASES)) for side in (0, 2))
-    place = {
-        (contender.name, pattern): (row, column)
-        for column, contender in enumerate(CONTENDERS)
-        for row, pattern in enumerate(PATTERNS)
-    }
 
     def draw(figure: Any) -> None:
         figure.set_size_inches(2.1 * len(CONTENDERS), 2.4 * len(PATTERNS))
         grid = figure.subplots(len(PATTERNS), len(CONTENDERS))
-        for outcome in outcomes:
-            axes = grid[place[outcome.contender.name, outcome.pattern]]
+        for axes, outcome in zip(grid.flat, outcomes, strict=True):  # by pattern, as from `demonstrate`
             values = np.zeros((len(lefts), len(rights)))
             for phrase, probability in zip(PHRASES, outcome.probabilities, strict=True):
                 values[lefts.index(phrase[0]), rights.index(phrase[2])] = probability

@@ -305,10 +305,9 @@ def arguments_of(
     base = read_recipe(recipe) if recipe else None
     kinds = (RunArguments, TaggerTrainingArguments)
     values = {**full_names(base.options if base else {}, *kinds), **full_names(options, *kinds)}
-    values = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
-    values = {name: value for name, value in values.items() if value is not None}
+    values = {name: _without_paths(value) for name, value in values.items() if value is not None}
     for name in _LISTS & values.keys():
-        values[name] = list(values[name]) if isinstance(values[name], (list, tuple, range)) else [values[name]]
+        values[name] = values[name] if isinstance(values[name], list) else [values[name]]
     explicit = set(values)
     run = RunArguments(**_taken(values, RunArguments))
     run.recipe, run.explicit, run.seeds = base.name if base else None, explicit, list(dict.fromkeys(run.seeds))
@@ -342,6 +341,13 @@ def _taken(values: dict[str, Any], kind: type) -> dict[str, Any]:
     return {entry.name: values.pop(entry.name) for entry in fields(kind) if entry.init and entry.name in values}
 
 
+def _without_paths(value: Any) -> Any:
+    """Return paths as text and sequences as lists; anything else as it is."""
+    if isinstance(value, (list, tuple, range)):
+        return list(map(_without_paths, value))
+    return str(value) if isinstance(value, Path) else value
+
+
 def config_options(config: type[TaggerConfig]) -> dict[str, Any]:
     """Return the names and types of the fields of a config that are options."""
     inherited = {entry.name for entry in fields(PreTrainedConfig)}
@@ -360,7 +366,7 @@ def parse(
     words, removed = list(words), []
     while "null" in words[1:]:
         place = words.index("null", 1)
-        removed.append(words[place - 1].removeprefix("--"))
+        removed.append(words[place - 1].removeprefix("--").replace("-", "_"))
         del words[place - 1 : place + 1]
     parser = training_parser()
     for action in parser._actions:
@@ -370,8 +376,9 @@ def parse(
     if recipe is None and not {"dataset", "model_type", "model_name_or_path"} & options.keys():
         recipe = default
     elif recipe is not None and not is_recipe(recipe):
-        options.setdefault("dataset", recipe)
-        recipe = None
+        if "dataset" in options:
+            raise ValueError(f"both {recipe} and --dataset {options['dataset']} name the corpus; leave one out.")
+        options["dataset"], recipe = recipe, None
     return arguments_of(dict.fromkeys(removed) | options, recipe)
 
 

@@ -190,17 +190,15 @@ class TaggingCollator:
         if self._rows is None or self._rows.tokenizer is not self.tokenizer:
             self._rows = WordRows(self.tokenizer)
         batch: dict[str, Any] = self._rows.encode(sentences)
-        if CONTEXT_STATES in examples[0]:
-            states = [example[CONTEXT_STATES] for example in examples]
-            batch[CONTEXT_STATES] = _padded(states, np.float32, batch["attention_mask"].bool())
-        if TEACHER_PAIRS in examples[0]:
-            pairs = [example[TEACHER_PAIRS] for example in examples]
-            flat_pairs = _padded(pairs, np.float16, batch["attention_mask"].bool())
-            tags = math.isqrt(flat_pairs.shape[2])
-            batch[TEACHER_PAIRS] = flat_pairs.unflatten(2, (tags, tags))
+        mask = batch["attention_mask"].bool()
+        for column, dtype in ((CONTEXT_STATES, np.float32), (TEACHER_PAIRS, np.float16)):
+            if column in examples[0]:
+                batch[column] = _padded([example[column] for example in examples], dtype, mask)
+        if TEACHER_PAIRS in batch:
+            tags = math.isqrt(batch[TEACHER_PAIRS].shape[2])
+            batch[TEACHER_PAIRS] = batch[TEACHER_PAIRS].unflatten(2, (tags, tags))
         if self.labels not in examples[0]:
             return batch
-        mask = batch["attention_mask"].bool()
         if TEACHER_PAIRS in examples[0]:  # text without labels
             none = [IGNORED] * mask.shape[1]
             examples = [e if e[self.labels] else {**e, self.labels: none[: len(e[self.words])]} for e in examples]

@@ -24,6 +24,7 @@ from ..corpora.statistics import corpus_statistics
 from ..files import FACTS_FILE, file_fingerprint, write_whole
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
+from ..vectors.formats import split_member
 from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, as_words, settings_of
 from .batches import word_counts
 
@@ -104,11 +105,13 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
         value = getattr(run, option) or []
         several = isinstance(value, list)
         for number, name in enumerate(value if several else [value], 1):
-            path = Path(name).expanduser()
+            file, member = split_member(name)
+            path = Path(file).expanduser()
             if option == "vectors" and name == AUTO:
-                name, path = installed_encoder()
+                file, path = installed_encoder()
             content = file_fingerprint(path) if path.exists() else {}
-            inputs[f"{option} {number}" if several else option] = {"name": _without_folder(str(name)), **content}
+            shown = _without_folder(str(file)) + (f":{member}" if member else "")
+            inputs[f"{option} {number}" if several else option] = {"name": shown, **content}
     return inputs
 
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
+from importlib.resources import files
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -93,13 +94,13 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
     """Check that a run can use its output folder.
 
     Raises:
-        DataError: If it holds the model that training continues from.
+        DataError: If it holds the model that training continues from, a teacher or the encoder.
         TrainingError: If it cannot be written, another run is writing it, or it holds an unfinished run or a model that
             this run neither resumes nor may overwrite.
     """
     folder = Path(str(training.output_dir))
-    if run.model_name_or_path:
-        model = Path(run.model_name_or_path).resolve()
+    for name in filter(None, (run.model_name_or_path, run.context, *run.teacher)):
+        model = Path(name).resolve()
         # A run deletes its older checkpoints.
         check_apart(folder, model, *([model.parent] if model.name.startswith("checkpoint-") else []))
     with folder_locked(folder, training):
@@ -116,6 +117,9 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
             raise TrainingError(
                 f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
             )
+        code = {path.name for path in files("hf_xorner.models").iterdir()} - {"__init__.py"}
+        if own := sorted(code & {path.name for path in folder.glob("*.py")}):
+            raise TrainingError(f"{folder / own[0]} would be replaced by code of the model; name another --output_dir.")
 
 
 # --- Several seeds ----------------------------------------------------------------------------------------------------
@@ -196,8 +200,9 @@ class TrainingRun(NamedTuple):
                 # Written last, the facts say that the run is finished. The earlier model's graph goes, too.
                 for name in (FACTS_FILE, "model.onnx"):
                     Path(args.output_dir, name).unlink(missing_ok=True)
-                for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-[0-9]*/"):
-                    shutil.rmtree(earlier)
+                for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-*/"):
+                    if earlier.name.removeprefix("checkpoint-").isdecimal():
+                        shutil.rmtree(earlier)
             trainer.accelerator.wait_for_everyone()
             trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
             if self.average is not None and self.average.weights:
@@ -340,11 +345,11 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     names = corpus["train"].features[LABELS].feature.names
     build = go_on if run.model_name_or_path else build_afresh
     start = build(run, corpus["train"][WORDS], names, config_fields)
-    coverage = {}
-    if start.vector_words:
-        coverage = {
-            name: coverage_of(start.tokenizer, start.vector_words, split[WORDS]) for name, split in corpus.items()
-        }
+    coverage = {
+        name: coverage_of(start.tokenizer, start.vector_words, split[WORDS])
+        for name, split in corpus.items()
+        if start.vector_words
+    }
     labelled = len(corpus["train"])
     with training.main_process_first(desc="preparing the data"):
         corpus = _with_more_columns(corpus, run, training, start)
@@ -429,6 +434,8 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
         ValueError: If an option is unknown or wrong, or the corpus cannot be read.
     """
     options = full_names(options, RunArguments, TaggerTrainingArguments)
+    if dataset is not None and "dataset" in options:
+        raise ValueError("dataset is given twice; leave one out.")
     source = options.pop("dataset", dataset)
     in_memory = not isinstance(source, (str, Path, type(None)))
     if source is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sized
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -72,12 +73,13 @@ class TaggerTrainer(Trainer):
     def __init__(self, model: Any = None, args: Any = None, **options: Any) -> None:
         if options.get("data_collator") is None and options.get("processing_class") is not None:
             options["data_collator"] = TaggingCollator(options["processing_class"])
+        args = copy(args)  # changed below
         tagging = isinstance(args, TaggerTrainingArguments)
         if tagging and options.get("eval_dataset") is None:
             args.eval_strategy, args.load_best_model_at_end, args.eval_on_start = "no", False, False
         super().__init__(model, args, **options)
         if tagging and self.eval_dataset is not None:
-            choose_metric(args, self.model, self.eval_dataset)
+            choose_metric(self.args, self.model, self.eval_dataset)
         self._scores_unlabelled = self.compute_metrics is None
         if self.compute_metrics is None:
             self.compute_metrics = compute_metrics_for(self.model.config.id2label)

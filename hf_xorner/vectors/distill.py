@@ -281,17 +281,16 @@ def _means(
     before, after = frame
     counts = (piece_ids > 0).sum(1)
     width = max(int(counts.max()), 1)
-    ids = np.zeros((len(piece_ids), len(before) + width + len(after)), dtype=np.int64)
+    ids = np.full((len(piece_ids), len(before) + width + len(after)), model.config.pad_token_id or 0)
     place = np.arange(ids.shape[1]) - len(before)
     inside = (place >= 0) & (place < counts[:, None])
     mask = place < counts[:, None] + len(after)
-    ids[~mask] = model.config.pad_token_id or 0
     ids[:, : len(before)] = before
     ids[inside] = piece_ids[piece_ids > 0] - 1
     for number, piece in enumerate(after):
         ids[np.arange(len(ids)), len(before) + counts + number] = piece
-    tensors = (torch.from_numpy(array).to(model.device) for array in (ids, mask.astype(np.int64)))
-    states = model(**dict(zip(("input_ids", "attention_mask"), tensors, strict=True)), output_hidden_states=True)
+    inputs, mask = (torch.from_numpy(array.astype(np.int64)).to(model.device) for array in (ids, mask))
+    states = model(input_ids=inputs, attention_mask=mask, output_hidden_states=True)
     mean = torch.stack([states.hidden_states[layer] for layer in layers]).mean(0).float().cpu().numpy()
     return (mean * inside[..., None]).sum(1) / np.maximum(counts, 1)[:, None]
 

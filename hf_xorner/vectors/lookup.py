@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..corpora.assemble import TOKENS
+from ..corpora.formats.columns import DOCUMENT_START
 from ..corpora.load import load_corpus
 from ..corpora.splits import TABLE_SUFFIXES, suffix_of
 from ..errors import DataError
@@ -50,9 +51,10 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
 
 
 def _is_list(path: Path) -> bool:
-    """Return True if a file is a list of words, judged by its first line that is not empty."""
+    """Return True if a file is a list of words, judged by its first line that is neither empty nor ``-DOCSTART-``."""
     with open_text(path) as file:
-        line = next((line for line in file if line.strip(f"\r\n{BYTE_ORDER_MARK}")), "").rstrip("\r\n")
+        lines = (line.removeprefix(BYTE_ORDER_MARK).rstrip("\r\n") for line in file)
+        line = next((line for line in lines if line not in ("", DOCUMENT_START)), "")
     return bool(line) and not any(blank in line for blank in " \t") and not line.startswith('{"')
 
 

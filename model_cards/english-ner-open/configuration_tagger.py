@@ -283,14 +283,18 @@ class TaggerConfig(PreTrainedConfig):
     def _check_values(self) -> None:
         """Check the bounds of numbers, and choices."""
         for entry in fields(self):
-            bounds, value = BOUNDS.get(entry.name) or BOUNDS.get(str(entry.type)), getattr(self, entry.name)
+            kind = str(entry.type)
+            bounds, value = BOUNDS.get(entry.name) or BOUNDS.get(kind), getattr(self, entry.name)
+            if kind == "bool" and not isinstance(value, bool):
+                raise ValueError(f"{entry.name}={value!r} must be true or false.")
             if bounds is None or value is None:
                 continue
             least, most = bounds
             values = value if isinstance(value, (list, tuple)) else [value]
-            numbers = all(isinstance(number, (int, float)) and least <= number <= most for number in values)
+            number_type, whole = ((int, float), "") if "float" in kind else (int, ", and whole")
+            numbers = all(isinstance(number, number_type) and least <= number <= most for number in values)
             if len(values) > _LONGEST_LIST or not numbers or (not values and entry.name in _NOT_EMPTY):
-                raise ValueError(f"{entry.name}={repr(value)[:100]} must be from {least} to {most:,}.")
+                raise ValueError(f"{entry.name}={repr(value)[:100]} must be from {least} to {most:,}{whole}.")
             if entry.name in _ODD and not all(number % 2 for number in values):
                 raise ValueError(f"{entry.name}={value} must be odd, so that windows are centred on a word.")
         if sorted(self.id2label or ()) != [*range(len(self.id2label or ()))]:

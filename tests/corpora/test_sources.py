@@ -297,7 +297,8 @@ def test_data_in_memory_are_corpora():
     ):
         assert sentences(load_corpus(source)["train"]) == [("Ann left", "B-PER O"), ("in Oslo NA", "O B-LOC O")]
     named = words.rename(columns={"word": "Wort", "tag": "Klasse"})
-    assert load_corpus(named, token_column="Wort", tag_column="Klasse")["train"]["tokens"][0] == ["Ann", "left"]
+    for token, tag in (("Wort", "Klasse"), (1, 2)):
+        assert load_corpus(named, token_column=token, tag_column=tag)["train"]["tokens"][0] == ["Ann", "left"]
     assert list(load_corpus(DatasetDict(test=dataset, train=dataset))) == ["train", "test"]
     for source, fact in (
         (3, "int: not a corpus"),

@@ -239,6 +239,12 @@ def test_an_export_into_the_folder_of_the_model_leaves_its_files(saved):
 def test_an_export_into_the_folder_of_another_model_is_refused(saved, tmp_path):
     with pytest.raises(ValueError, match="holds the weights of another model"):
         export_onnx(str(saved), shutil.copytree(saved, tmp_path / "other"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"mine.config\.json exists"):
+        export_onnx(str(saved), tmp_path / "mine")
+    export_onnx(str(saved), tmp_path / "new")
+    assert export_onnx(str(saved), tmp_path / "new", "int8")
 
 
 def failure(arguments, capsys):

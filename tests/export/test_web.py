@@ -171,7 +171,11 @@ def test_a_page_only_refers_to_files_that_it_has(tmp_path, packages, tokenizer, 
         assert "//" not in re.sub(r"^\s*(//|/?\*).*|\s// .*", "", text, flags=re.MULTILINE), name
         for named in re.findall(r'(?:href|src|from) ?=? ?"(?:\./)?([\w./-]+)"', text):
             assert (site / named).is_file(), named
-    assert (site / "model.onnx").read_bytes() == b"model"
+    write_page(site, config_of(tokenizer), tokenizer, b"other", packages)
+    assert (site / "model.onnx").read_bytes() == b"other"
+    (site / "tagger.json").unlink()
+    with pytest.raises(ValueError, match="exists; name another folder"):
+        write_page(site, config_of(tokenizer), tokenizer, b"model", packages)
 
 
 #: ONNX Runtime Web for a page without a browser: all words are one person, and two words raise.

@@ -46,10 +46,10 @@ def test_a_model_without_a_card_gets_one(hub, folder, monkeypatch):
     card = (folder / "README.md").read_text(encoding="utf-8")
     (folder / "README.md").unlink()
     (folder / "facts.json").write_text("{}")
-    write = lambda path: (Path(path) / "README.md").write_text(card, encoding="utf-8")  # noqa: E731
+    write = lambda path, name: (Path(path) / "README.md").write_text(card + name, encoding="utf-8")  # noqa: E731
     monkeypatch.setattr(sys.modules["hf_xorner.hub.publish"], "write_card", write)
     publish(folder, NAME, api=hub)
-    assert hub.files(NAME)["README.md"] == card.encode()
+    assert hub.files(NAME)["README.md"] == (card + NAME).encode()
 
 
 def test_overwriting_needs_the_option_and_only_deletes_the_earlier_model(hub, folder):

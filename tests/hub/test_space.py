@@ -112,6 +112,11 @@ def test_requirements_are_those_of_the_package(places):
             assert re.search(rf'"{re.escape(f"{requirement.name}{lowest}")}[",]', project)
 
 
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"has no config\.json"):
+        write_space(tmp_path / "missing", "me/x", tmp_path / "places")
+
+
 def test_names_and_examples_cannot_become_code(models, tmp_path):
     folder = shutil.copytree(models["grn"], tmp_path / "tagger")
     examples = [

@@ -24,6 +24,8 @@ WRONG = [
         "context_overlap=8 must be smaller than the 8 pieces",
     ),
     ("att-bilstm-cnn", {"attention_window": 8, "attention_overlap": 8}, "attention_overlap=8"),
+    ("bilstm-cnn", {"hidden_size": 100.0}, "hidden_size=100.0 must be from 1 to 16,384, and whole"),
+    ("bilstm-cnn", {"casing_features": "false"}, "casing_features='false' must be true or false"),
     ("lstm-crf", {"cell": "peephole"}, "cell='peephole' is unknown to LstmCrfConfig"),
     ("cnn-lstm-crf", {"encoder": "gru"}, "encoder='gru' is unknown to CnnLstmCrfConfig; choose one of 'lstm', 'rnn'"),
     ("cnn-lstm-crf", {"crf_boundaries": "none"}, 'crf_emissions=False needs crf_boundaries="start" or "both"'),

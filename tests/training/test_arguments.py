@@ -27,6 +27,8 @@ def test_a_word_without_a_name_is_a_recipe_or_a_corpus(tmp_path):
     ):
         run, _, _ = parse([*words.split(), "--output_dir", str(tmp_path)], "xor/cross")
         assert (run.dataset, run.recipe) == expected, words
+    with pytest.raises(ValueError, match="both my_corpus and --dataset xor"):
+        parse(["my_corpus", "--dataset", "xor"])
     with pytest.raises(ValueError, match="li2020/table1/cross"):
         parse(["li2020/table1/cros"])
 
@@ -52,7 +54,7 @@ def test_options_override_the_recipe_and_null_removes_them(tmp_path):
         "model_type: bilstm-cnn\nlearning_rate: 1e-3\nmax_steps: 7\ndecoder: crf\nchar_widths: [1, 2]\n"
         "use_cpu: true\nlr_scheduler_kwargs: {num_cycles: 2}\ndata_dir: null\ntag_column: 3\n"
     )
-    run, training, config = parse([str(recipe), "--max_steps", "9", "--decoder", "softmax", "--char_widths", "null"])
+    run, training, config = parse([str(recipe), "--max_steps", "9", "--decoder", "softmax", "--char-widths", "null"])
     assert (run.model_type, run.tag_column, training.lr_scheduler_kwargs) == ("bilstm-cnn", "3", {"num_cycles": 2})
     assert (training.learning_rate, training.max_steps, training.use_cpu) == (0.001, 9, True)
     assert config == {"decoder": "softmax"}

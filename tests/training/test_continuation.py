@@ -317,3 +317,5 @@ def test_overwriting_the_model_is_refused(tokenizer, tmp_path, corpora_of_types)
         saved(source, "bilstm-cnn", tokenizer)
         with pytest.raises(ValueError, match="is an input"):
             prepared(corpora_of_types["B"], tmp_path / folder, FROM, source)
+        with pytest.raises(ValueError, match="is an input"):
+            prepared(corpora_of_types["B"], tmp_path / folder, "--teacher", source, "--overwrite")

@@ -33,19 +33,18 @@ def test_the_trainer_scores_models_by_f1_also_those_that_it_builds(tmp_path, tok
     options = {"train_dataset": tiny_data(), "eval_dataset": tiny_data(), "processing_class": tokenizer}
     arguments = TaggerTrainingArguments(str(tmp_path), use_cpu=True)
     trainer = TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options)
-    assert (arguments.metric_for_best_model, arguments.greater_is_better) == ("f1", True)
+    assert (trainer.args.metric_for_best_model, trainer.args.greater_is_better) == ("f1", True)
     assert "eval_f1" in trainer.evaluate()
     for data, metric in ((tiny_data(), "f1"), ({"a": tiny_data(), "b": tiny_data()}, "a_f1"), (None, "loss")):
-        arguments = TaggerTrainingArguments(str(tmp_path), use_cpu=True)
         model_init = {"model_init": lambda: build_model("bilstm-cnn", tokenizer)}
         trainer = TaggerTrainer(args=arguments, **model_init, **options | {"eval_dataset": data})
-        assert arguments.metric_for_best_model == metric
+        assert trainer.args.metric_for_best_model == metric
         assert data is None or f"eval_{metric}" in trainer.evaluate()
     wrong = TaggerTrainingArguments(str(tmp_path), use_cpu=True, metric_for_best_model="b_f1")
     with pytest.raises(ValueError, match="metric_for_best_model='b_f1' is unknown"):
         TaggerTrainer(build_model("bilstm-cnn", tokenizer), wrong, **options)
-    TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options | {"eval_dataset": None})
-    assert arguments.eval_strategy == "no"
+    trainer = TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options | {"eval_dataset": None})
+    assert (trainer.args.eval_strategy, arguments.eval_strategy) == ("no", "epoch")
 
 
 def test_metrics_of_the_user_have_the_usual_number_of_unlabelled_words(tmp_path, tokenizer):

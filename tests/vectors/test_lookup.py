@@ -104,6 +104,8 @@ def test_words_come_from_a_list_or_from_all_splits_of_a_corpus(tmp_path):
     assert read_words(folder) == ["Ann", "left", "Bo"]
     assert read_words(folder / "test.jsonl") == ["Bo", "left"]
     assert read_words("train.txt", data_dir=folder) == ["Ann", "left"]
+    (folder / "train.txt").write_text("-DOCSTART-\n\nAnn B-PER\n")
+    assert read_words(folder / "train.txt") == ["Ann"]
 
 
 # --- Joined tables, compared with a lookup of a word at a time --------------------------------------------------------

@@ -185,6 +185,9 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
 
     token = index(reading.token_column, _TOKEN_NAMES, "words", "token_column")
     tag = index(reading.tag_column, _TAG_NAMES, "tags", "tag_column")
+    by_number = all(re.fullmatch(r"-?\d+", str(name)) for name in (reading.token_column, reading.tag_column))
+    if header and by_number and any(_cell(row, tag) == fields[tag or 0] for row in rows):
+        header, names = False, []  # its tag is one of the others
     token, tag, note = recognise_columns(rows, len(fields), False, token, tag, place)
     pos = _first(names, _POS_NAMES)
     if reading.pos_column is not None:
