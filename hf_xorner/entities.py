@@ -315,12 +315,7 @@ class BaseTagger(ABC):
         return results
 
     def _entities(
-        self,
-        texts: list[str],
-        counts: np.ndarray,
-        places: np.ndarray,
-        labels: np.ndarray,
-        path_log_probs: np.ndarray,
+        self, texts: list[str], counts: np.ndarray, places: np.ndarray, labels: np.ndarray, path_log_probs: np.ndarray
     ) -> Iterator[tuple[int, Entity]]:
         """Yield entities, each with the number of its text."""
         chunks = chunks_of(self._kinds[labels], self._types[labels], counts)

@@ -132,8 +132,7 @@ def check_only_replaces(folder: Path, names: Iterable[str], marker: str) -> None
     Raises:
         DataError: If there are other files of these names.
     """
-    taken = [] if (folder / marker).exists() else [name for name in names if (folder / name).exists()]
-    if taken:
+    if (taken := [name for name in names if (folder / name).exists()]) and not (folder / marker).exists():
         raise DataError(f"{folder / taken[0]} exists; name another folder.")
 
 

@@ -47,7 +47,6 @@ def test_train_refuses_wrong_options(corpus, tmp_path):
         ({"epcohs": 3}, "epcohs"),
         ({"num_train_epochs": "many"}, "num_train_epochs"),
         ({"push_to_hub": True, "hub_model_id": "a/b"}, "publish"),
-        ({"data": "xor"}, "dataset is given twice"),
     ):
         with pytest.raises(ValueError, match=fact):
             train(corpus, output_dir=tmp_path / "model", **options)

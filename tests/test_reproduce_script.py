@@ -261,7 +261,6 @@ def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):
         (("towns.yaml", "--override", "pos:a=1"), "'pos'"),
         (("towns.yaml", "--vectors", "glove=x"), "glove"),
         (("towns.yaml", "--only", "magic"), "magic"),
-        (("--only", "crf", "towns.yaml"), "the name of the table is missing"),
         (("towns.yaml", "--results", "figures.json"), "figures.json is not a list of results"),
         (("towns.yaml", "--override", "learning_rate=x"), "overrides"),
     ):

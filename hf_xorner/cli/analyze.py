@@ -71,8 +71,6 @@ def write_figures(name: str, figures: Any, output: str | None) -> None:
 
 def prove(options: ProofOptions) -> None:
     """Prove whether a Baseline-BiLSTM can label the four XOR phrases (li2020, section 3)."""
-    if len(options.pattern) not in (0, 3):
-        raise ValueError(f"pattern={' '.join(options.pattern)} must be three chunk tags, such as B I E.")
     patterns = [tuple(options.pattern)] if options.pattern else [tuple(pattern.split()) for pattern in PATTERNS]
     proofs = []
     for pattern in patterns:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import torch
 
-from ..errors import UsageError
 from ..files import locked, write_whole
 from ..options import option, read_options
 from ..papers.jobs import NOT_SELECTED, Plan, Settings, execute, plan
@@ -63,8 +62,6 @@ def run(words: Sequence[str]) -> None:
 def run_table(options: Options) -> int:
     """List tables, print a plan or run a table; return 1 if a run failed."""
     if options.table is None:
-        if options.vectors or options.only or options.override:
-            raise UsageError("the name of the table is missing; write it before the options.")
         for name in table_names():
             print(f"{name:<20}{read_table(name).title}")
         return 0

@@ -55,10 +55,7 @@ def read_predictions(path: str | Path) -> Predictions:
 
 
 def write_predictions(
-    path: str | Path,
-    tokens: Sequence[Sequence[str]],
-    gold: Sequence[Sequence[str]],
-    predicted: Sequence[Sequence[str]],
+    path: str | Path, tokens: Sequence[Sequence[str]], gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> None:
     """Write a file of predictions, as `read_predictions` reads it.
 

@@ -8,17 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.word_ids import (
-    BEGIN,
-    END,
-    INSIDE,
-    NO_TYPE,
-    OUTSIDE,
-    SINGLE,
-    Chunks,
-    chunks_of,
-    continues,
-)
+from ..models.word_ids import BEGIN, END, INSIDE, NO_TYPE, OUTSIDE, SINGLE, Chunks, chunks_of, continues
 
 Scheme = Literal["plain", "iob1", "iob2", "bioes", "bilou", "bmes"]
 

@@ -4,7 +4,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,8 +170,7 @@ class Reading:
 
     def reading(self) -> dict[str, Any]:
         """Return the fields of this class, without those of a subclass."""
-        values = asdict(self)
-        return {entry.name: values[entry.name] for entry in fields(Reading)}
+        return {entry.name: getattr(self, entry.name) for entry in fields(Reading)}
 
 
 class Sentence(NamedTuple):

@@ -120,8 +120,6 @@ def xor_corpus(
             f"{sum(sizes.values())} phrases are requested, but {names} names per pool make {capacity}; "
             "give more names or smaller splits."
         )
-    if 4 * names > len(_EVERY_NAME):
-        raise ValueError(f"names={names}: there are {len(_EVERY_NAME)} names for four pools; give a smaller number.")
     rng = random.Random(seed)
     pools = _name_pools(names, rng)
     blocks = {kind: _blocks(kind, pools) for kind in _KINDS}

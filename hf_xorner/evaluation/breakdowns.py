@@ -169,10 +169,7 @@ def tag_scores(comparison: Comparison) -> dict[str, Any]:
 
 
 def vocabulary_partition(
-    comparison: Comparison,
-    tokens: Sequence[str],
-    train_words: Iterable[str],
-    vector_words: Iterable[str] | None = None,
+    comparison: Comparison, tokens: Sequence[str], train_words: Iterable[str], vector_words: Iterable[str] | None = None
 ) -> dict[str, Any]:
     """Score words and entities by whether the training data and the vectors contain them (ma2016).
 

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..models.configuration_tagger import TaggerConfig
 from ..models.features import (
     CASINGS,
     CHARACTER_TYPES,
@@ -51,7 +50,8 @@ def _add_word_features(
     codes = features.char_types.long()
     types = graph.Gather(torch.where(codes < UNTYPED_UPPER, codes, codes - (UNTYPED_UPPER - UPPER)), chars)
     if config.word_dim:
-        vectors.append(graph.rows(features.words.weight, _rows_of_words(graph, config, words)))
+        trained = graph.Where(words >= trained_words(config), UNKNOWN_ID, words)
+        vectors.append(graph.rows(features.words.weight, trained))
     if features.static is not None:
         vectors.append(_add_static(graph, features.static, words))
     if config.casing_features:
@@ -71,10 +71,6 @@ def _add_word_features(
 
 
 # --- Vectors of words and pieces -------------------------------------------------------------------------------------
-
-
-def _rows_of_words(graph: Graph, config: TaggerConfig, words: Value) -> Value:
-    return graph.Where(words >= trained_words(config), UNKNOWN_ID, words)
 
 
 def _frozen(graph: Graph, table: FrozenVectors, index: Value) -> Value:

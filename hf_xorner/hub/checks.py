@@ -139,8 +139,8 @@ def example_sentences(folder: Path) -> list[str]:
         widget = ModelCard.load(path).data.get("widget") if path.is_file() else None
     except (ValueError, yaml.YAMLError) as error:
         raise ValueError(f"{path}: the metadata cannot be read ({first_line(error)}); correct them.") from None
-    texts = [item.get("text") if isinstance(item, dict) else item for item in widget or ()]
-    return [text for text in texts if isinstance(text, str)] or [INVENTED_SENTENCE]
+    texts = (str(item["text"]) for item in widget or () if isinstance(item, dict) and "text" in item)
+    return list(texts) or [INVENTED_SENTENCE]
 
 
 def run_without_package(code: str, folder: Path, names: Sequence[str], text: str = "") -> str:

@@ -8,14 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
-from .crf import (
-    Chain,
-    best_path,
-    cross_entropy,
-    negative_log_likelihood,
-    pair_posterior,
-    posterior,
-)
+from .crf import Chain, best_path, cross_entropy, negative_log_likelihood, pair_posterior, posterior
 from .layers import readable
 from .tags import IGNORED, TagSpace
 

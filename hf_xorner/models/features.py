@@ -60,11 +60,7 @@ class WordFeatures(nn.Module):
         self.char_types.copy_(_char_type_codes(self.config))
 
     def forward(
-        self,
-        input_ids: Tensor,
-        char_ids: Tensor,
-        piece_ids: Tensor | None = None,
-        context_states: Tensor | None = None,
+        self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None = None, context_states: Tensor | None = None
     ) -> Tensor:
         """Compute the features of words, (B, T, output_size); the arguments are those of the model's `forward`."""
         input_ids = self.without_singletons(input_ids)

@@ -434,8 +434,6 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
         ValueError: If an option is unknown or wrong, or the corpus cannot be read.
     """
     options = full_names(options, RunArguments, TaggerTrainingArguments)
-    if dataset is not None and "dataset" in options:
-        raise ValueError("dataset is given twice; leave one out.")
     source = options.pop("dataset", dataset)
     in_memory = not isinstance(source, (str, Path, type(None)))
     if source is not None:

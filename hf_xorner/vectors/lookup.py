@@ -15,7 +15,6 @@ from ..corpora.assemble import TOKENS
 from ..corpora.formats.columns import DOCUMENT_START
 from ..corpora.load import load_corpus
 from ..corpora.splits import TABLE_SUFFIXES, suffix_of
-from ..errors import DataError
 from ..files import BYTE_ORDER_MARK, open_text
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS, UNKNOWN_ID, fold
@@ -157,14 +156,9 @@ def join(tables: Sequence[Vectors], fallback: Sequence[str] = ()) -> Vectors:
     have are zeros there.
 
     Args:
-        tables: The tables, at least two. The words of the first come first, then the others, in their order.
+        tables: The tables. The words of the first come first, then the others, in their order.
         fallback: Forms in which unknown words are looked up in each table: lower, zero, lower_zero.
-
-    Raises:
-        DataError: If there is nothing to join.
     """
-    if len(tables) < 2:
-        raise DataError("name at least two sources of vectors to join.")
     words = list(dict.fromkeys(word for table in tables for word in table.words))
     forms = WordCharTokenizer.from_corpus([], fallback=fallback).lookup.forms
     return Vectors(words, np.concatenate([_laid_out(table, [forms(word) for word in words]) for table in tables], 1))

@@ -245,10 +245,9 @@ class TaggerForTokenClassification(PreTrainedModel):
         self.follow_labels()
         if word_states is None:
             self.check_inputs(input_ids, char_ids, piece_ids, labels)
-        if output_attentions is None:
-            output_attentions = self.config.output_attentions
-        if output_hidden_states is None:
-            output_hidden_states = self.config.output_hidden_states
+        config = self.config
+        output_attentions = config.output_attentions if output_attentions is None else output_attentions
+        output_hidden_states = config.output_hidden_states if output_hidden_states is None else output_hidden_states
         batch, time = input_ids.shape
         tensors = {
             "input_ids": input_ids,
