@@ -22,6 +22,10 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         command: The subcommand; by default the first word of the command line.
         words: Its options; by default the rest of the command line.
     """
+    # Otherwise, a file that is opened later takes the number of a closed stream, and messages are written into it.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     words = sys.argv[1:] if words is None else words
     if command is None:
         command, *words = words or ["--help"]

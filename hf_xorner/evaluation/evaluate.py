@@ -175,8 +175,9 @@ def score(
         figures |= _by_score(options, corpus, tagger)
     figures["mistakes"] = wrong_sentences(system, options.policy, scheme)
     if isinstance(second, Tagger):
+        has_iob2 = second.model.tags.chunked
         second = System.of_tagger(second, system.tokens, system.gold, options.batch_size)
-        if figures["scheme"] in WRITTEN_SCHEMES:  # a model has IOB2, and the file may have another scheme
+        if has_iob2 and figures["scheme"] in WRITTEN_SCHEMES:  # the file may have another scheme
             second = second._replace(predicted=[from_iob2(tags, figures["scheme"]) for tags in second.predicted])
     if second:
         figures["compare"] = compare(system, second, options.policy, scheme)

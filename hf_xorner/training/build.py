@@ -135,6 +135,8 @@ def fill_rows(target: Tensor, values: Tensor, places: Places) -> None:
     for dimension, size in enumerate(values.shape):
         old = places[dimension] if dimension < len(places) else None
         if old is None:
+            if size != target.shape[dimension]:
+                raise RuntimeError(f"{tuple(values.shape)} does not fit {tuple(target.shape)} in dimension {dimension}")
             old = torch.arange(size)
         carried = (old >= 0).nonzero().flatten()
         values = values.index_select(dimension, old[carried])
