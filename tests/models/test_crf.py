@@ -121,7 +121,7 @@ def fitting(gold):
     return lambda paths: ((paths == gold) | (gold == IGNORED)).all(1)
 
 
-@pytest.mark.parametrize("unlabelled", [[0], [1, 2], [3, 5], range(TIME)], ids=str)
+@pytest.mark.parametrize("unlabelled", [[0, 3, 5], range(TIME)], ids=str)
 def test_unlabelled_words_are_marginalised_out(chain, unlabelled):
     gold = random_paths(chain)
     gold[:, list(unlabelled)] = IGNORED

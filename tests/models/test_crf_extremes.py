@@ -1,5 +1,7 @@
 """The fast algorithm is used only where it is accurate: huge scores, forbidden transitions, long sentences."""
 
+from itertools import cycle
+
 import chain_oracle as oracle
 import helpers
 import numpy as np
@@ -24,6 +26,9 @@ from hf_xorner.models.tags import IGNORED, TagSpace
 
 LENGTHS = torch.tensor([8, 0, 1, 5, 2])
 TAGS = 5
+#: Sizes of emissions and of transitions.
+SIZES = [(1, 1), (30, 3), (100, 1), (1, 300), (300, 300), (1e3, 1), (1e4, 10), (1e4, 1e4)]
+FILLERS = [3000.0, -3000.0, float("nan"), float("inf")]
 
 
 def random_scores(
@@ -69,12 +74,9 @@ def check(chain, lengths=LENGTHS, tolerance=1e-5):
 
 
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
-@pytest.mark.parametrize("barred", [0.0, 0.5])
-@pytest.mark.parametrize(
-    ("emissions", "transitions"), [(1, 1), (30, 3), (100, 1), (1, 300), (300, 300), (1e3, 1), (1e4, 10), (1e4, 1e4)]
-)
-def test_posterior_of_scores_of_any_size(kind, barred, emissions, transitions):
-    check(random_scores(kind, 0, emissions, transitions, barred))
+@pytest.mark.parametrize(("sizes", "barred"), list(zip(SIZES, cycle([0.0, 0.5]))), ids=str)
+def test_posterior_of_scores_of_any_size(kind, sizes, barred):
+    check(random_scores(kind, 0, *sizes, barred))
 
 
 def test_tags_with_vanishing_forward_and_backward_scores_keep_their_probability():
@@ -135,9 +137,8 @@ def test_forbidden_transitions_are_never_taken_whatever_the_emissions():
     check(chain)
 
 
-@pytest.mark.parametrize("filler", [3000.0, -3000.0, float("nan"), float("inf")])
+@pytest.mark.parametrize(("filler", "kind"), list(zip(FILLERS, cycle(["constant", "conditioned"]))))
 @pytest.mark.parametrize("way", [messages, LogMessages], ids=["as chosen", "logarithms"])
-@pytest.mark.parametrize("kind", ["constant", "conditioned"])
 def test_scores_of_padding_are_ignored(monkeypatch, filler, way, kind):
     """Scores of padding are arbitrary and must not affect values or gradients."""
     monkeypatch.setattr(crf, "messages", way)

@@ -53,18 +53,6 @@ def test_default_parameter_counts_match_ma2016():
     assert default_model(CnnLstmCrfConfig).num_parameters() == vectors + cnn + 2 * standard(100 + 30, 200) + crf
 
 
-def test_dropout_applies_to_word_and_character_features(tokenizer):
-    model = build_model("lstm-crf", tokenizer, feature_dropout=0.5, singleton_dropout=0.0)
-    batch = helpers.pad(helpers.random_sentences(model.config, [40] * 20))
-    whole = model.features(batch["input_ids"], batch["char_ids"])
-    dropped = model.train().features(batch["input_ids"], batch["char_ids"])
-    kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], 2 * whole[kept])
-    for part in (kept[..., :12], kept[..., 12:]):  # of words, of characters
-        assert part.float().mean().item() == pytest.approx(0.5, abs=0.02)
-        assert not torch.equal(part[0, 0], part[0, 1])  # each word independently
-
-
 def recorded_inputs(model, batch):
     """Record in a forward pass: character vectors, inputs of the recurrent layer, and encoder states."""
     seen = {}

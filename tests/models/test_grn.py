@@ -1,6 +1,7 @@
 """Scores and gradients of GRN and its ablations match the equations of chen2019."""
 
 import math
+from itertools import cycle
 
 import helpers
 import pytest
@@ -13,6 +14,8 @@ from transformers import AutoModelForTokenClassification
 from hf_xorner import GrnConfig
 
 LENGTHS = (9, 1, 4, 6)
+#: The variants with relations between words.
+RELATED = ["grn", "grn dfn", "grn gattn", "grn without context", "grn one branch"]
 
 
 def reference_features(weights, model, sentence):
@@ -30,14 +33,13 @@ def test_dropout_follows_the_relation_layer(tokenizer):
     helpers.close(states[kept], 2 * whole[kept].detach(), 1e-6)
 
 
-@pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize("kind", ["grn", "grn dfn", "grn gattn", "grn without context", "grn one branch"])
+@pytest.mark.parametrize(("kind", "side"), list(zip(RELATED, cycle(["right", "left"]))), ids="-".join)
 def test_norms_of_relations_are_in_word_order(tokenizer, kind, side):
     model = build_model(kind, tokenizer)
     sentences = helpers.random_sentences(model.config, LENGTHS)
     batch = helpers.pad(sentences, side=side)
     weights = helpers.weights_of(model)
-    norms = model(**batch_inputs(batch), output_attentions=True).attentions[0].squeeze(1).detach()
+    norms = model(**batch, output_attentions=True).attentions[0].squeeze(1).detach()
     for number, sentence in enumerate(sentences):
         length = len(sentence["input_ids"])
         words = slice(0, length) if side == "right" else slice(max(LENGTHS) - length, None)
@@ -45,10 +47,6 @@ def test_norms_of_relations_are_in_word_order(tokenizer, kind, side):
         expected = reference_grn.relation_norms(weights, model.config, features)
         helpers.close(norms[number, words, words], expected, 1e-5)
         assert norms[number].sum() == pytest.approx(expected.sum(), rel=1e-5)  # padding has none
-
-
-def batch_inputs(batch):
-    return {name: batch[name] for name in ("input_ids", "char_ids", "attention_mask")}
 
 
 def test_defaults_match_the_paper(tokenizer):

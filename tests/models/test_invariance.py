@@ -49,16 +49,8 @@ def test_results_do_not_depend_on_neighbours_or_padding(model, sentences, alone,
     assert output.logits.isfinite().all()
 
 
-def test_results_do_not_depend_on_the_order_of_the_batch(model, sentences, alone):
-    batch = helpers.pad(sentences[::-1], labels=True)
-    output = model(**batch)
-    assert_same(output.logits, alone[0][::-1], batch["attention_mask"])
-    assert_total(output.loss, alone[1])
-
-
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_the_attention_mask_defaults_to_nonzero_ids(model, sentences, side):
-    batch = helpers.pad(sentences, 2, side, labels=True)
+def test_the_attention_mask_defaults_to_nonzero_ids(model, sentences):
+    batch = helpers.pad(sentences, 2, "left", labels=True)
     with_mask = model(**batch)
     del batch["attention_mask"]
     derived = model(**batch)
@@ -66,9 +58,7 @@ def test_the_attention_mask_defaults_to_nonzero_ids(model, sentences, side):
     assert torch.equal(with_mask.loss, derived.loss)
 
 
-@pytest.mark.parametrize(
-    ("batch_size", "width", "training"), [(0, 0, True), (0, 4, False), (3, 0, False), (3, 4, True)]
-)
+@pytest.mark.parametrize(("batch_size", "width", "training"), [(0, 0, True), (0, 4, False), (3, 4, True)])
 def test_batches_without_words_are_supported(model, batch_size, width, training):
     nothing = torch.zeros(batch_size, width, dtype=torch.long)
     chars = torch.zeros(batch_size, width, model.config.max_word_chars, dtype=torch.long)

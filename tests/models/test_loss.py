@@ -1,5 +1,7 @@
 """The loss follows the config's reduction, whole or in parts, and invalid input raises a clear error."""
 
+from itertools import cycle, product
+
 import chain_oracle as oracle
 import helpers
 import pytest
@@ -87,26 +89,31 @@ def test_gradients_match_finite_differences_of_the_reference(variant, tokenizer,
         assert slope == pytest.approx(expected, rel=1e-4, abs=1e-4), name
 
 
-LABELLED_WORDS, LABELLED_SENTENCES = 8, 3
+#: By what the summed loss of the labelled sentences is divided.
+REDUCTIONS = {"token": 8, "sentence": 3, "sum": 1}
 
 
-@pytest.mark.parametrize("variant", REFERENCED[::3])
 @pytest.mark.parametrize(
-    ("loss_reduction", "divisor"), [("token", LABELLED_WORDS), ("sentence", LABELLED_SENTENCES), ("sum", 1)]
+    ("variant", "decoder", "loss_reduction"),
+    [(*pair, reduction) for pair, reduction in zip(product(REFERENCED[::3], ["softmax", "crf"]), cycle(REDUCTIONS))],
+    ids="-".join,
 )
-@pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_sentence_losses_are_reduced_by_loss_reduction(labelled, decoder, loss_reduction, divisor):
+def test_sentence_losses_are_reduced_by_loss_reduction(labelled, decoder, loss_reduction):
     model, sentences = labelled(decoder=decoder, loss_reduction=loss_reduction)
     loss = model(**helpers.pad(sentences, labels=True)).loss
-    helpers.close(loss, sum(reference_losses(model, sentences)) / divisor, 1e-5)
+    helpers.close(loss, sum(reference_losses(model, sentences)) / REDUCTIONS[loss_reduction], 1e-5)
 
 
 @pytest.mark.parametrize(
-    ("loss_reduction", "items"), [("token", LABELLED_WORDS), ("sentence", LABELLED_SENTENCES), ("sum", 99)]
+    ("variant", "decoder", "loss_reduction"),
+    [
+        (*pair, reduction)
+        for pair, reduction in zip(with_decoders(ARCHITECTURES, ["softmax", "crf"]), cycle(REDUCTIONS))
+    ],
+    ids="-".join,
 )
-@pytest.mark.parametrize("decoder", ["softmax", "crf"])
-@pytest.mark.parametrize("variant", ARCHITECTURES)
-def test_gradients_of_partial_batches_add_up_to_those_of_the_whole(labelled, decoder, loss_reduction, items):
+def test_gradients_of_partial_batches_add_up_to_those_of_the_whole(labelled, decoder, loss_reduction):
+    items = 99 if loss_reduction == "sum" else REDUCTIONS[loss_reduction]
     model, sentences = labelled(decoder=decoder, loss_reduction=loss_reduction)
     model.double().train()
     model(**helpers.pad(sentences, labels=True)).loss.backward()

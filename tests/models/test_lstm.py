@@ -41,29 +41,20 @@ def mask():
     return kept.double() / 0.6
 
 
-def reference_states(layer, inputs, sentence, length, mask):
-    weights = [[values[direction].detach().numpy() for values in layer.parameters()] for direction in range(2)]
-    forward, backward = inputs[:, sentence, :length].detach().numpy()
-    return (
-        ref.lstm(forward, *weights[0], mask[0].numpy()),
-        ref.lstm(backward[::-1], *weights[1], mask[1].numpy())[::-1],
-    )
-
-
-def assert_equations_hold(layer, states, inputs, masks):
-    for sentence, length in enumerate(LENGTHS.tolist()):
-        if length:
-            expected = reference_states(layer, inputs, sentence, length, masks[:, sentence])
-            helpers.close(states[:, sentence, :length], expected, 1e-12)
-
-
 def within(states):
     """The states of words, without those of padding."""
     return states[:, torch.arange(TIME) < LENGTHS.unsqueeze(1)]
 
 
 def test_states_with_a_mask_per_sentence_match_the_equations(layer, inputs, mask):
-    assert_equations_hold(layer, layer(inputs, LENGTHS, mask), inputs, mask)
+    states = layer(inputs, LENGTHS, mask)
+    weights = [[values[direction].detach().numpy() for values in layer.parameters()] for direction in range(2)]
+    for sentence, length in enumerate(LENGTHS.tolist()):
+        if length:
+            forward, backward = inputs[:, sentence, :length].numpy()
+            ahead, back = mask[:, sentence].numpy()
+            expected = ref.lstm(forward, *weights[0], ahead), ref.lstm(backward[::-1], *weights[1], back)[::-1]
+            helpers.close(states[:, sentence, :length], expected, 1e-12)
 
 
 def test_the_fused_and_the_stepped_recurrence_agree_in_states_and_gradients(layer, inputs, mask):
@@ -128,6 +119,7 @@ def test_distinct_words_give_the_same_states_block_by_block(any_layer, words_in_
 @pytest.mark.parametrize("training", [False, True])
 def test_a_pass_changes_no_weight_even_of_a_single_unit(any_layer, inputs, training):
     layer = type(any_layer)(INPUT, 1).double()
+    layer.reset_parameters()
     before = {name: values.clone() for name, values in layer.state_dict().items()}
     with torch.set_grad_enabled(training):
         layer(inputs, LENGTHS)
@@ -182,8 +174,10 @@ def recorded_layer_inputs(model, batch):
     return seen
 
 
-@pytest.mark.parametrize("model_type", LI2020)
-@pytest.mark.parametrize(("dropout_masks", "masks"), [("sequence", 4), ("batch", 1)])
+@pytest.mark.parametrize(
+    ("model_type", "dropout_masks", "masks"),
+    list(zip(LI2020, ["batch", "sequence", "sequence"], [1, 4, 4], strict=True)),
+)
 def test_training_masks_inputs_and_recurrent_states_of_every_layer(model_type, tokenizer, dropout_masks, masks):
     model = build_model(model_type, tokenizer, dropout=0.5, dropout_masks=dropout_masks, hidden_size=16).train()
     batch = helpers.pad(helpers.random_sentences(model.config, (5, 3, 4, 2)), labels=True)

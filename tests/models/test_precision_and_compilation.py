@@ -8,7 +8,7 @@ import torch
 from conftest import ARCHITECTURES, VARIANTS, build_model, has_field, with_decoders, without_dropout
 
 LENGTHS = (4, 1, 3)
-# Compiling takes seconds: every architecture and decoder once by default, all pairs in slow tests.
+# Compiling with inductor takes long: every architecture has one decoder, in turn.
 PAIRS = list(zip(ARCHITECTURES, itertools.cycle(helpers.DECODERS)))
 
 
@@ -59,23 +59,12 @@ def assert_compiled_is_eager(model, backend):
     compiled = torch.compile(model, backend=backend)
     words = batch["input_ids"] != model.config.pad_token_id  # values at padding are arbitrary
     torch.testing.assert_close(compiled(**batch).logits[words], model(**batch).logits[words], rtol=1e-5, atol=1e-5)
-    assert_compiled_step_is_eager(model, compiled, batch)
-
-
-def assert_compiled_step_is_eager(model, compiled, batch):
     model.train()
     loss, expected = compiled(**batch).loss, model(**batch).loss
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
     gradients = gradients_of(model, loss)
     for name, gradient in gradients_of(model, expected).items():
         torch.testing.assert_close(gradients[name], gradient, rtol=1e-4, atol=1e-5, msg=name)
-
-
-@pytest.mark.slow
-def test_compiled_models_match_eager_mode_in_a_step_of_training(one_of_each):
-    torch.compiler.reset()
-    compiled = torch.compile(one_of_each, backend="aot_eager")
-    assert_compiled_step_is_eager(one_of_each, compiled, labelled_batch(one_of_each))
 
 
 @pytest.mark.slow

@@ -101,13 +101,6 @@ def program_losses(energies, gold):
     return torch.stack(losses)
 
 
-def without_padding_label(energies):
-    """The same scores for the paper's log Z, over sequences of labels: padding only starts a sentence."""
-    forbidden = torch.zeros(PAD + 1, PAD + 1, dtype=torch.float64)
-    forbidden[:, PAD] = -torch.inf
-    return [pairs + forbidden for pairs in energies]
-
-
 def program_path(pairs):
     """The best labels of a sentence, by Viterbi without the label of padding."""
     best, pointers = pairs[0, PAD, :PAD], []

@@ -1,8 +1,10 @@
 """Frozen vectors next to, or instead of, trained ones: their values, and that they never change."""
 
+from itertools import cycle
+
 import pytest
 import torch
-from conftest import build_model
+from conftest import ARCHITECTURES, build_model
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import WordCharTokenizer
@@ -22,7 +24,7 @@ def inputs(*words):
     return TOKENIZER([list(words)], is_split_into_words=True, return_tensors="pt")
 
 
-@pytest.mark.parametrize("word_dim", [0, 3])
+@pytest.mark.parametrize(("model_type", "word_dim"), list(zip(ARCHITECTURES, cycle([0, 3]))))
 def test_features_are_the_trained_then_the_frozen_vector(model_type, word_dim):
     model = model_with_vectors(model_type, word_dim=word_dim)
     batch = inputs("saw", "rome", "Rome", "Oslo", "nothing")
@@ -36,7 +38,7 @@ def test_features_are_the_trained_then_the_frozen_vector(model_type, word_dim):
     assert torch.equal(frozen, torch.stack(expected))
 
 
-@pytest.mark.parametrize("bits", [32, 16])
+@pytest.mark.parametrize(("model_type", "bits"), list(zip(ARCHITECTURES, cycle([32, 16]))))
 def test_frozen_vectors_are_bit_identical_after_training_and_saving(model_type, bits, tmp_path):
     model = model_with_vectors(model_type, static_bits=bits)
     before = model.features.static.weight.clone()
