@@ -39,6 +39,7 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
 os.environ["HF_MODULES_CACHE"] = f"{os.environ['HF_DATASETS_CACHE']}/modules"
 sys.path.insert(0, str(Path(__file__).parent))
+pytest.register_assert_rewrite("corpus_files")  # some tests import it, others take it as a plugin
 
 import reference_encoders
 from processes import run_python

@@ -1,9 +1,22 @@
-"""Files that are written and loaded."""
+"""Files that are written and loaded, and splits in memory."""
 
 import pytest
+from datasets import ClassLabel, Dataset, Features, List, Value
 
 from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import words_and_tags
+
+
+def split_of(tokens, tags, labels, pos=None, docs=None):
+    """A split of sentences; the tag "?" is unknown."""
+    numbers = {"?": -1, **{label: number for number, label in enumerate(labels)}}
+    columns = {"tokens": tokens, "ner_tags": [[numbers[tag] for tag in row] for row in tags]}
+    features = {"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels))}
+    if pos is not None:
+        columns["pos_tags"], features["pos_tags"] = pos, List(Value("string"))
+    if docs is not None:
+        columns["doc_id"], features["doc_id"] = docs, Value("string")
+    return Dataset.from_dict(columns, features=Features(features))
 
 
 @pytest.fixture

@@ -3,22 +3,19 @@
 import random
 
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from corpus_files import split_of
+from datasets import DatasetDict
 
 from hf_xorner.corpora.hold_out import FEWEST_DOCUMENTS, HeldOut, hold_out
 
 LABELS = ["O", "B-PER", "I-PER", "B-GOD"]
 
 
-def split_of(sentences, documents=None):
+def split_with_names(sentences, documents=None):
     """A split of sentences of words in which capitals are names, and Zeus is a god."""
     rows = [sentence.split() for sentence in sentences]
     tags = [["B-GOD" if word == "Zeus" else "B-PER" if word.istitle() else "O" for word in row] for row in rows]
-    columns = {"tokens": rows, "ner_tags": [[LABELS.index(tag) for tag in row] for row in tags]}
-    features = {"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=LABELS))}
-    if documents:
-        columns["doc_id"], features["doc_id"] = documents, Value("string")
-    return Dataset.from_dict(columns, features=Features(features))
+    return split_of(rows, tags, LABELS, docs=documents)
 
 
 def texts(split):
@@ -26,14 +23,14 @@ def texts(split):
 
 
 def held_out_of(sentences, share=0.1, documents=None):
-    return hold_out(DatasetDict(train=split_of(sentences, documents)), share, "my_corpus")
+    return hold_out(DatasetDict(train=split_with_names(sentences, documents)), share, "my_corpus")
 
 
 SENTENCES = [f"Ann saw {number} of them" for number in range(200)]
 
 
 def test_a_tenth_is_held_out_in_the_order_of_the_data(caplog):
-    corpus = DatasetDict(train=split_of(SENTENCES), test=split_of(["x"]))
+    corpus = DatasetDict(train=split_with_names(SENTENCES), test=split_with_names(["x"]))
     divided, held_out = hold_out(corpus, 0.1, "my_corpus")
     assert list(divided) == ["train", "validation", "test"]
     assert held_out == HeldOut(0.1, "sentence", 13, 20)
@@ -93,11 +90,11 @@ def test_every_label_keeps_an_example_in_training():
 @pytest.mark.parametrize(
     ("corpus", "share", "lines"),
     [
-        (DatasetDict(train=split_of(SENTENCES), validation=split_of([""])), 0.1, 0),
-        (DatasetDict(train=split_of(SENTENCES)), 0.0, 0),
-        (DatasetDict(train=split_of(SENTENCES[:9])), 0.1, 1),
-        (DatasetDict(train=split_of([*SENTENCES[:9], "", ""])), 0.1, 1),
-        (DatasetDict(train=split_of(SENTENCES[:1] * 200)), 0.1, 1),
+        (DatasetDict(train=split_with_names(SENTENCES), validation=split_with_names([""])), 0.1, 0),
+        (DatasetDict(train=split_with_names(SENTENCES)), 0.0, 0),
+        (DatasetDict(train=split_with_names(SENTENCES[:9])), 0.1, 1),
+        (DatasetDict(train=split_with_names([*SENTENCES[:9], "", ""])), 0.1, 1),
+        (DatasetDict(train=split_with_names(SENTENCES[:1] * 200)), 0.1, 1),
     ],
     ids=["a validation split", "switched off", "too few", "too few with words", "all the same"],
 )

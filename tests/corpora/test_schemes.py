@@ -1,6 +1,5 @@
 """Chunks and schemes, compared with a loop over tokens and with seqeval's parsers."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +10,6 @@ from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.schemes import (
     EDGE,
     WRITTEN_SCHEMES,
-    TagSet,
     from_iob2,
     iob2_of,
     is_chunked,
@@ -174,20 +172,6 @@ def test_written_schemes_match_a_loop_and_seqeval(sentences):
             renamed = [tag.replace("M-", "I-", 1) for tag in tags]
             assert chunks_of_seqeval(renamed, SEQEVAL[scheme]) == chunks
             assert converted(tags, scheme) == tags_of_spans(chunks, len(sentence), "iob2")
-
-
-@given(sentences_of_labels)
-def test_chunks_match_a_loop_over_tokens(sentences):
-    tag_set = TagSet.of(LABELS)
-    ids = np.array([LABELS.index(label) for sentence in sentences for label in sentence], dtype=np.int64)
-    chunks = tag_set.chunks(ids, np.array([len(sentence) for sentence in sentences], dtype=np.int64))
-    expected, before = [], 0
-    for sentence in sentences:
-        chunks_of_sentence = chunks_token_by_token(sentence, "iob2")
-        expected += [(before + start, before + end, name) for start, end, name in chunks_of_sentence]
-        before += len(sentence)
-    types = [tag_set.types[index] for index in chunks.type]
-    assert list(zip(chunks.first, chunks.end, types, strict=True)) == expected
 
 
 def test_plain_labels_are_recognised():

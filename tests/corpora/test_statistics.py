@@ -6,19 +6,12 @@ from collections import Counter
 from math import ceil
 
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value, concatenate_datasets
+from corpus_files import split_of
+from datasets import DatasetDict, concatenate_datasets
 
 from hf_xorner.corpora.statistics import corpus_statistics
 
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
-
-
-def split_of(sentences, tags, labels=LABELS, docs=None):
-    columns = {"tokens": sentences, "ner_tags": [[labels.index(tag) for tag in row] for row in tags]}
-    features = {"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels))}
-    if docs is not None:
-        columns["doc_id"], features["doc_id"] = docs, Value("string")
-    return Dataset.from_dict(columns, Features(features))
 
 
 def random_split(seed, size, words, docs=False):
@@ -32,7 +25,7 @@ def random_split(seed, size, words, docs=False):
             free = ["O", "B-LOC", "B-PER"]
             row.append(chooser.choice(free if not row or row[-1] == "O" else [*free, f"I-{row[-1][2:]}"]))
         tags.append(row)
-    return split_of(sentences, tags, docs=[str(number // 9) for number in range(size)] if docs else None)
+    return split_of(sentences, tags, LABELS, docs=[str(number // 9) for number in range(size)] if docs else None)
 
 
 def naive(split, train=None):
@@ -121,7 +114,8 @@ def test_plain_tags_are_counted_by_tag():
 def test_sentences_without_document_count_as_one_document():
     sentences, tags = [["a"]] * 3, [["O"]] * 3
     corpus = DatasetDict(
-        train=split_of(sentences, tags, docs=[None, "0", "1"]), test=split_of(sentences, tags, docs=[None] * 3)
+        train=split_of(sentences, tags, LABELS, docs=[None, "0", "1"]),
+        test=split_of(sentences, tags, LABELS, docs=[None] * 3),
     )
     statistics = corpus_statistics(corpus)
     assert statistics["train"]["documents"] == 3
@@ -131,7 +125,9 @@ def test_sentences_without_document_count_as_one_document():
 
 def test_shares_of_nothing_are_none():
     corpus = DatasetDict(
-        train=split_of([["a"]], [["B-PER"]]), validation=split_of([["a"]], [["O"]]), test=split_of([], [])
+        train=split_of([["a"]], [["B-PER"]], LABELS),
+        validation=split_of([["a"]], [["O"]], LABELS),
+        test=split_of([], [], LABELS),
     )
     statistics = corpus_statistics(corpus)
     assert statistics["validation"]["unseen"] == {

@@ -38,17 +38,6 @@ def write(path, sentences):
     return path
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    """Sentences with all five kinds of types in IOB2, and their expected tags."""
-    draw = random.Random(5)
-    sizes = [draw.randint(1, 9) for _ in range(40)]
-    spans = [drawn_spans(draw, size) for size in sizes]
-    pairs = list(zip(spans, sizes, strict=True))
-    write(tmp_path / "some.conll", [tags_of_spans(*pair, "iob2") for pair in pairs])
-    return load_corpus(tmp_path / "some.conll", types=OPTION), [with_new_types(*pair) for pair in pairs]
-
-
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_types_change_in_every_scheme_without_a_repair(tmp_path, scheme, caplog):
     """Entities beside others that are renamed or unknown stay as they are, also those of one type afterwards."""
@@ -56,9 +45,14 @@ def test_types_change_in_every_scheme_without_a_repair(tmp_path, scheme, caplog)
     sizes = [draw.randint(1, 9) for _ in range(40)]
     pairs = [(drawn_spans(draw, size), size) for size in sizes]
     path = write(tmp_path / "some.conll", [tags_of_spans(*pair, scheme) for pair in pairs])
-    train = load_corpus(path, types=OPTION, strict=True)["train"]
-    assert words_and_tags(train)[1] == [with_new_types(*pair) for pair in pairs]
-    assert train.features["ner_tags"].feature.names == ["O", "B-PER", "I-PER", "B-place", "I-place"]
+    corpus = load_corpus(path, types=OPTION, strict=True)
+    expected = [with_new_types(*pair) for pair in pairs]
+    assert words_and_tags(corpus["train"])[1] == expected
+    assert corpus["train"].features["ner_tags"].feature.names == ["O", "B-PER", "I-PER", "B-place", "I-place"]
+    counts, tags = corpus_statistics(corpus)["train"], [tag for row in expected for tag in row]
+    assert (counts["tokens"], counts["unlabelled_tokens"]) == (len(tags), tags.count("?"))
+    assert counts["per_type"] == {name: tags.count(f"B-{name}") for name in ("PER", "place")}
+    assert counts["entities"] == sum(counts["per_type"].values())
     assert not caplog.records
 
 
@@ -119,13 +113,3 @@ def test_a_split_without_any_label_is_refused(tmp_path):
     write(tmp_path / "test.conll", [["B-X"]])
     with pytest.raises(DataError, match=r"test\.conll: all words have the unknown tag \?"):
         load_corpus(tmp_path, types="X=?")
-
-
-def test_statistics_count_words_without_label(corpus):
-    loaded, expected = corpus
-    counts = corpus_statistics(loaded)["train"]
-    tags = [tag for row in expected for tag in row]
-    assert counts["tokens"] == len(tags)
-    assert counts["unlabelled_tokens"] == tags.count("?")
-    assert counts["per_type"] == {name: tags.count(f"B-{name}") for name in ("PER", "place")}
-    assert counts["entities"] == sum(tag.startswith("B-") for tag in tags)

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value, disable_progress_bars, load_from_disk
+from corpus_files import split_of
+from datasets import Dataset, DatasetDict, disable_progress_bars, load_from_disk
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,18 +18,11 @@ LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 disable_progress_bars()
 
 
-def split_of(sentences, labels=LABELS, pos=None, docs=None):
+def split_of_pairs(sentences, labels=LABELS, **columns):
     """A split from sentences of (token, tag)."""
-    columns = {
-        "tokens": [[token for token, _ in sentence] for sentence in sentences],
-        "ner_tags": [[-1 if tag == "?" else labels.index(tag) for _, tag in sentence] for sentence in sentences],
-    }
-    features = {"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels))}
-    if pos is not None:
-        columns["pos_tags"], features["pos_tags"] = pos, List(Value("string"))
-    if docs is not None:
-        columns["doc_id"], features["doc_id"] = docs, Value("string")
-    return Dataset.from_dict(columns, features=Features(features))
+    tokens = [[token for token, _ in sentence] for sentence in sentences]
+    tags = [[tag for _, tag in sentence] for sentence in sentences]
+    return split_of(tokens, tags, labels, **columns)
 
 
 def rows_of(corpus):
@@ -52,7 +46,7 @@ POS = [["NNP", "NNP", "NNP", "VBD"], ["NN"], ["NNP", "NNP", "NNP"]]
 
 
 def train_of(sentences=SENTENCES, **columns):
-    return DatasetDict(train=split_of(sentences, **columns))
+    return DatasetDict(train=split_of_pairs(sentences, **columns))
 
 
 def written(corpus, folder, *arguments, **options):
@@ -109,7 +103,7 @@ def test_tables_keep_every_column(tmp_path):
 
 
 def test_selected_and_shuffled_rows_are_written_in_their_order(tmp_path):
-    split = split_of([[(f"w{number}", "O")] for number in range(50)]).shuffle(seed=3).select(range(10, 40))
+    split = split_of_pairs([[(f"w{number}", "O")] for number in range(50)]).shuffle(seed=3).select(range(10, 40))
     text = written(DatasetDict(train=split), tmp_path, "conll")
     assert text.split("\tO\n\n")[:-1] == [row[0] for row in split["tokens"]]
 
@@ -131,14 +125,14 @@ def test_selected_and_shuffled_rows_are_written_in_their_order(tmp_path):
         (("spans",), train_of([[("a", "O"), ("b", "?")]]), "only hold entities, not '\\?'"),
         (
             ("conll",),
-            DatasetDict(train=split_of(SENTENCES[:2]).add_column("doc_id", ["x", None])),
+            DatasetDict(train=split_of_pairs(SENTENCES[:2]).add_column("doc_id", ["x", None])),
             "row 1: has no document",
         ),
         (("xml",), train_of(), "format='xml'"),
         (("conll", "iobes"), train_of(), "scheme='iobes'"),
         (("parquet", "bioes"), train_of(), "scheme='bioes'"),
         (("jsonl", "iob2", "blank"), train_of(), "separator='blank'"),
-        (("jsonl",), DatasetDict({"../x": split_of(SENTENCES)}), "found ../x"),
+        (("jsonl",), DatasetDict({"../x": split_of_pairs(SENTENCES)}), "found ../x"),
         (("jsonl",), DatasetDict(train=Dataset.from_dict({"tokens": [["a"]], "tags": [["O"]]})), "load_corpus"),
     ],
 )
@@ -197,7 +191,8 @@ def corpora_of(draw, also="", unknown=False):
             sentences.append([(draw(word), tag) for tag in tags])
         pos = [[draw(st.sampled_from(["NN", "VB"])) for _ in sentence] for sentence in sentences]
         docs = [draw(texts().filter(lambda name: name == name.strip())) for _ in sentences]
-        splits[split] = split_of(sentences, labels, pos if with_pos else None, docs if with_docs else None)
+        columns = {"pos": pos if with_pos else None, "docs": docs if with_docs else None}
+        splits[split] = split_of_pairs(sentences, labels, **columns)
     return DatasetDict(splits)
 
 

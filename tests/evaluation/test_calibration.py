@@ -3,9 +3,7 @@ import pytest
 from conftest import LABELS
 from hypothesis import given
 from hypothesis import strategies as st
-from random_texts import GIVEN, lively_model
 
-from hf_xorner import Tagger
 from hf_xorner.corpora.schemes import TagSet
 from hf_xorner.evaluation.comparison import Comparison
 from hf_xorner.evaluation.report import calibration, entity_confidences
@@ -45,25 +43,3 @@ def test_confidences_have_no_rounding_errors_in_long_texts():
     probabilities[-3:] = 1.0
     confidences = entity_confidences(probabilities, comparison_of([0] * 1_000_000 + [1, 2, 2], [1_000_003]))
     assert confidences.tolist() == [1.0]
-
-
-@pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_confidences_match_the_entities_of_the_tagger(tokenizer, decoder):
-    model = lively_model("cross-bilstm-cnn", tokenizer, decoder)
-    ids, probabilities, lengths = [], [], []
-    for words in GIVEN:
-        inputs = tokenizer(words, is_split_into_words=True, return_tensors="pt")
-        best = model(**inputs).logits[0].softmax(-1).max(-1)
-        ids += best.indices.tolist()
-        probabilities += best.values.tolist()
-        lengths.append(len(words))
-    confidences = entity_confidences(probabilities, comparison_of(ids, lengths))
-    starts = np.cumsum(lengths) - lengths
-    tagged = zip(starts, Tagger(model, tokenizer).tag(GIVEN), strict=True)
-    means = [
-        np.mean(probabilities[start + entity.word_start : start + entity.word_end])
-        for start, entities in tagged
-        for entity in entities
-    ]
-    assert len(means) > 30
-    assert confidences == pytest.approx(means, abs=1e-5)

@@ -19,12 +19,6 @@ def spans(sentences, policy, scheme="iob2"):
     return tuples_of(comparison.gold, comparison)
 
 
-def test_no_span_crosses_a_sentence():
-    assert spans([["B-X"], [], ["I-X"]], "conlleval") == [(0, 0, 1, "X"), (2, 0, 1, "X")]
-    assert spans([["B-X"], [], ["I-X"]], "strict") == [(0, 0, 1, "X")]
-    assert spans([["B-X"], ["E-X"]], "strict", "bioes") == []
-
-
 # What conlleval.pl's endOfChunk and startOfChunk name: prefixes side by side of one type that end, or begin, a chunk.
 # A change of type always does both, and a sentence is followed by O.
 PERL_ENDS = {"BB", "BO", "IB", "IO", "EE", "EI", "EO"}
