@@ -39,13 +39,14 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
 os.environ["HF_MODULES_CACHE"] = f"{os.environ['HF_DATASETS_CACHE']}/modules"
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("corpus_files")  # some tests import it, others take it as a plugin
 
 import reference_encoders
 from processes import run_python
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.registration import CONFIGS, MODELS
+
+pytest.register_assert_rewrite("corpus_files")  # some tests import it, and others take it as a plugin
 
 # Models this small are slower with several threads, most of all on a busy machine.
 torch.set_num_threads(1)

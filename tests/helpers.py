@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,11 +39,6 @@ DECODERS = {
     "crf": {"decoder": "crf"},
     "barred crf": {"decoder": "crf", "constrain_transitions": True},
 }
-
-
-def folders_for(file):
-    """Return the folders of a test file and of its helpers, for the path of a script that imports them."""
-    return list(map(str, Path(file).parents[:2]))
 
 
 def accelerate():
@@ -140,7 +134,7 @@ def score(model, batch, **options):
 
 
 def crf_of(model, words):
-    """Return the transitions, start and end of one sentence for the references, barred transitions included."""
+    """Return the transitions, start and end of one sentence for the references, barred or not."""
     return reference_encoders.crf(weights_of(model), reference_states(model, words))
 
 

@@ -9,7 +9,6 @@ from subprocess import run
 import pytest
 import torch
 from conftest import LABELS, REPOSITORY, SENTENCES, build_model
-from transformers import AutoConfig
 
 from hf_xorner import Tagger
 
@@ -46,8 +45,8 @@ GOLD = [
 ]
 
 
-def saved_model(folder, tokenizer, labels=LABELS):
-    build_model("cnn-lstm-crf", tokenizer, labels=labels).save_pretrained(folder)
+def saved_model(folder, tokenizer):
+    build_model("cnn-lstm-crf", tokenizer).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -101,15 +100,3 @@ def test_other_labels_are_refused_with_the_remedy(script, tmp_path, tokenizer):
     assert status != 0
     assert "ignore_mismatched_sizes=True" in errors
     assert not (out / "model.safetensors").exists()
-
-
-@scripts
-def test_an_untrained_model_without_labels_trains_and_loads_or_is_refused(script, tmp_path, tokenizer):
-    model = saved_model(tmp_path / "model", tokenizer, labels=[f"LABEL_{number}" for number in range(len(LABELS))])
-    status, errors, out = run_script(script, tmp_path, model, write_data(tmp_path, str))
-    if status:
-        assert "ignore_mismatched_sizes=True" in errors
-        assert not (out / "model.safetensors").exists()
-    else:
-        labels = AutoConfig.from_pretrained(out).id2label
-        assert Tagger.from_pretrained(str(out)).model.config.id2label == labels

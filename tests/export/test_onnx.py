@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from itertools import cycle, product
 
 import helpers
 import numpy as np
@@ -11,7 +12,7 @@ import onnxruntime
 import pytest
 import tiny_encoders as tiny
 import torch
-from conftest import REPOSITORY, SENTENCES, VARIANTS, build_model, with_decoders
+from conftest import ARCHITECTURES, REPOSITORY, SENTENCES, VARIANTS, build_model, with_decoders
 
 from hf_xorner import Tagger, WordCharTokenizer, load_corpus
 from hf_xorner.cli import main
@@ -19,8 +20,6 @@ from hf_xorner.export.graph import Graph
 from hf_xorner.export.onnx import export_onnx, onnx_model
 
 BATCHES = ((1,), (3, 1, 2), (120, 7, 64), (5,) * 7)
-#: Variants that an ONNX graph can compute.
-EXPORTED = list(VARIANTS)
 OTHER_LABELS = {
     "plain": ["NOUN", "VERB", "X"],
     "single words only": ["O", "B-DAY", "B-PER"],
@@ -104,12 +103,18 @@ def assert_graph_matches(model, batches=BATCHES, exported=None):
 # --- Equal results ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "decoder"), with_decoders(EXPORTED, helpers.DECODERS), ids=str)
+@pytest.mark.parametrize(("kind", "decoder"), with_decoders(VARIANTS, helpers.DECODERS), ids=str)
 def test_every_architecture_and_decoder_matches_pytorch(kind, decoder, tokenizer):
     assert_graph_matches(build_model(kind, tokenizer, score_temperature=1.4, **helpers.DECODERS[decoder]))
 
 
-@pytest.mark.parametrize("kind", EXPORTED)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *ARCHITECTURES,
+        *("grn of the program", "lstm-crf standard cells", "stack-lstm of the program", "cnn-lstm-crf with emissions"),
+    ],
+)
 def test_columns_behind_the_longest_word_can_be_cut_off(kind, tokenizer):
     model = build_model(kind, tokenizer)
     session = session_of(model)
@@ -120,9 +125,16 @@ def test_columns_behind_the_longest_word_can_be_cut_off(kind, tokenizer):
         assert_equal(run(session, narrow), expected(model, batch), batch)
 
 
-@pytest.mark.parametrize("malformed_spans", ["drop", "repair"])
-@pytest.mark.parametrize("labels", OTHER_LABELS)
-@pytest.mark.parametrize("kind", ["bilstm-cnn", "lstm-crf", "stack-lstm"])
+@pytest.mark.parametrize(
+    ("kind", "labels", "malformed_spans"),
+    [
+        (*pair, spans)
+        for pair, spans in zip(
+            product(["bilstm-cnn", "lstm-crf", "stack-lstm"], OTHER_LABELS), cycle(["drop", "repair"])
+        )
+    ],
+    ids="-".join,
+)
 def test_every_kind_of_labels_matches_pytorch(kind, labels, malformed_spans, tokenizer):
     scheme = "iob2" if labels == "unordered" and kind != "stack-lstm" else "bioes"
     model = build_model(

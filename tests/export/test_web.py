@@ -20,7 +20,6 @@ from random_texts import KNOWN, TEXTS, UNKNOWN
 
 from hf_xorner import BiLstmCnnConfig, BiLstmCnnForTokenClassification, Tagger, WordCharTokenizer, load_corpus
 from hf_xorner.cli import main
-from hf_xorner.export.javascript import javascript_pattern
 from hf_xorner.export.web import PACKAGES, find_packages, page_facts, write_page
 
 SCRIPT = str(files("hf_xorner.export") / "page" / "tagger.js")
@@ -136,16 +135,6 @@ def test_entities_in_javascript_are_those_in_python(node, tokenizer, min_score):
     places = [(entity["label"], entity["text"], entity["start"], entity["end"]) for entity in entities]
     assert places == [(entity.label, entity.text, entity.start, entity.end) for entity in expected]
     assert [entity["score"] for entity in entities] == pytest.approx([entity.score for entity in expected], abs=1e-6)
-
-
-def test_expressions_are_translated():
-    for pattern, expected in (
-        (r"(?i:sk)\s", "(?:[sSſ][kK\u212a])" + r"\p{White_Space}"),
-        (r"[a-z\x{2D}&&[^-b]]\z", r"[a-z\u{2D}&&[^\u{2D}b]]$"),
-        (r"(?>a|b)c?+d{2,3}", r"(?:(?:(?=(?<a1>a|b))\k<a1>))(?:(?=(?<a2>c?))\k<a2>)d{2,3}"),
-        (r"(?<!\p{Han})\.", r"(?<!\p{Script=Han})\u{2E}"),
-    ):
-        assert javascript_pattern(pattern) == expected
 
 
 @pytest.fixture

@@ -138,7 +138,13 @@ def test_the_extended_vocabulary_follows_the_policies_of_the_model():
     assert new.characters == "0Ab" + "BCD"
 
 
-@pytest.mark.parametrize("kind", VARIANTS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *ARCHITECTURES,
+        *("lstm-crf learned start", "lstm-crf without characters", "grn of the program", "stack-lstm of the program"),
+    ],
+)
 def test_features_do_not_change(kind, tokenizer, tmp_path):
     old = saved(tmp_path, kind, tokenizer)
     new, extended_tokenizer = continued(tmp_path)

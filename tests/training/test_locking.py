@@ -3,12 +3,12 @@
 import threading
 from functools import partial
 
-from helpers import fault, lock_holder, ok, posix
+from helpers import fault, lock_holder
 from transformers import TrainerCallback
 
 from hf_xorner.files import LockedError
 from hf_xorner.training import parse, prepare
-from hf_xorner.training.run import LOCK, checkpoints_in
+from hf_xorner.training.run import LOCK
 
 SMALL = ["--hidden_size", "4", "--word_dim", "4", "--num_train_epochs", "1", "--use_cpu", "true"]
 SMALL += ["--per_device_train_batch_size", "8", "--disable_tqdm", "true"]
@@ -46,20 +46,6 @@ def test_a_second_run_is_refused_while_the_first_trains(towns, tmp_path):
         assert f"{tmp_path / 'out'} is being written by process " in error
     assert not (tmp_path / "out" / LOCK).exists()
     second.train()
-
-
-@posix
-def test_the_script_respects_locks_and_takes_over_those_of_killed_processes(script, towns, tmp_path):
-    options = ["--dataset", towns, "--output_dir", tmp_path / "out", *SMALL]
-    with lock_holder(tmp_path / "out" / LOCK) as other:
-        sentence = fault(script("train.py", *options, "--resume_from_checkpoint", "true"))
-        assert f"hf-xorner train: {tmp_path / 'out'} is being written by process {other.pid} on " in sentence
-        assert [path.name for path in (tmp_path / "out").iterdir()] == [LOCK]
-        other.kill()
-        other.wait()
-    ok(script("train.py", *options))
-    assert checkpoints_in(tmp_path / "out")
-    assert not [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith((".", "_"))]
 
 
 def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, towns, tmp_path):

@@ -74,7 +74,6 @@ def test_a_resumed_run_keeps_the_best_score(trainer_of, capsys, tmp_path):
 
 def test_only_the_main_process_prints(trainer_of, capsys, monkeypatch):
     monkeypatch.setattr(TaggerTrainer, "is_world_process_zero", lambda self: False)
-    trainer_of().train()
     trainer_of(disable_tqdm=False).train()
     out, err = capsys.readouterr()
     assert out == "" and "%|" not in err

@@ -33,8 +33,8 @@ def test_the_posterior_and_the_loss_are_those_of_scores_divided_by_the_temperatu
             helpers.close(losses[number], -np.log(shares[right].sum()), 1e-9)
 
 
-def test_labels_do_not_depend_on_the_temperature(variant, tokenizer):
-    model = build_model(variant, tokenizer)
+def test_labels_do_not_depend_on_the_temperature(model_type, tokenizer):
+    model = build_model(model_type, tokenizer)
     batch = helpers.pad(helpers.random_sentences(model.config, (9, 2, 5)))
     before = model(**batch).logits
     model.config.score_temperature = 3.0

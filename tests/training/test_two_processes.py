@@ -2,11 +2,11 @@
 
 import json
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from helpers import folders_for
 from processes import run_in_two_processes
 from test_sampling import DRAWN
 from test_trainer import REDUCTIONS, largest_difference, one_step
@@ -44,7 +44,8 @@ with open({folder!r} + f"/{{rank}}.json", "w") as file:
 def trained(tmp_path_factory):
     """What the processes wrote; over 2 s, as they form a group."""
     folder = tmp_path_factory.mktemp("two")
-    (folder / "two.py").write_text(SCRIPT.format(paths=folders_for(__file__), folder=str(folder)))
+    paths = list(map(str, Path(__file__).parents[:2]))  # of the tests and the helpers that the script imports
+    (folder / "two.py").write_text(SCRIPT.format(paths=paths, folder=str(folder)))
     run_in_two_processes(folder / "two.py", cwd=folder)
     return folder
 

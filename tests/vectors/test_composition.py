@@ -1,7 +1,5 @@
 """Composition of words from pieces: fitting, writing, reading and errors."""
 
-import json
-
 import numpy as np
 import pytest
 import tiny_encoders as tiny
@@ -136,12 +134,3 @@ def test_pieces_that_differ_from_the_encoders_are_refused():
     assert pieces_of(None, None) is None
     with pytest.raises(DataError, match="different pieces"):
         pieces_of(other, composition)
-
-
-def test_padding_and_truncation_settings_of_a_tokenizer_do_not_affect_its_pieces(tmp_path):
-    tokenizer = tiny.bert_tokenizer()
-    tokenizer(["rain", "in Oslo"], padding=True, truncation=True, max_length=3)
-    assert json.loads(tokenizer.backend_tokenizer.to_str())["padding"]
-    write_composition(random_composition()._replace(pieces=tiny.pieces_of(tokenizer)), tmp_path)
-    encoder = encoder_of(tiny.bert(), tiny.bert_tokenizer())
-    assert pieces_of(encoder, read_composition(tmp_path)) is encoder.pieces

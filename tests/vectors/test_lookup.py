@@ -1,10 +1,11 @@
 """Lists of words, lookup of vectors by the same forms in training and tagging, coverage, and joined tables."""
 
 import gzip
+from itertools import cycle
 
 import numpy as np
 import pytest
-from conftest import build_model
+from conftest import ARCHITECTURES, build_model
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def test_coverage_counts_the_first_step_that_finds_a_vector():
     assert "lower_zero         25.00" in str(coverage)
 
 
-@pytest.mark.parametrize("use", ["frozen", "tuned", "beside"])
+@pytest.mark.parametrize(("model_type", "use"), list(zip(ARCHITECTURES, cycle(["frozen", "tuned", "beside"]))))
 def test_place_vectors_sets_the_rows_of_their_words(model_type, use):
     tokenizer = tokenizer_of("lower", "lower_zero")
     model = build_model(model_type, tokenizer, **{"word_dim": 3, **vector_fields(use, 2)})
