@@ -93,7 +93,11 @@ def letters(text):
 
 
 # Over 2 s, as a new process loads the model.
-@pytest.mark.parametrize("folder", [COMPLETE, CARDS / "english-ner-open"], ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder",
+    [COMPLETE, pytest.param(CARDS / "english-ner-open", marks=pytest.mark.slow)],
+    ids=lambda folder: folder.name,
+)
 def test_the_complete_models_can_be_published(folder):
     """Their code is that of the package, and a process without the package tags the card's sentence."""
     checked = check_folder(folder)

@@ -10,7 +10,6 @@ import torch
 from conftest import REPOSITORY
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from helpers import TORCHRUN, accelerate, fault, ok
-from processes import run_in_two_processes
 from runs import ready
 from safetensors.torch import load_file
 
@@ -35,24 +34,17 @@ def test_the_script_without_arguments_trains_scores_saves_and_tags(default_run):
     assert entity[0] in ("LINK", "WORK")
 
 
-def launched(start, options, folder):
-    """The output of a training that a launcher starts."""
-    command = [sys.executable, *start, TRAIN, *options]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
-    assert result.returncode == 0, result.stderr[-3000:]
-    return result.stdout
-
-
-@pytest.mark.parametrize("launcher", ["none", *(pytest.param(name, marks=pytest.mark.slow) for name in LAUNCHERS)])
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_two_processes_train_on_a_folder_of_columns(launcher, towns, tmp_path):
     options = ["--dataset", str(towns), "--model_type", "bilstm-cnn", "--decoder", "crf", "--hidden_size", "16"]
     options += ["--word_dim", "16", "--num_train_epochs", "8", "--per_device_train_batch_size", "4"]
     options += ["--learning_rate", "0.01", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
     options += ["--disable_tqdm", "true"]
-    if launcher == "none":
-        printed = run_in_two_processes(TRAIN, *options, cwd=tmp_path)
-    else:
-        printed = launched(LAUNCHERS[launcher](), options, tmp_path)
+    command = [sys.executable, *LAUNCHERS[launcher](), TRAIN, *options]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr[-3000:]
+    printed = result.stdout
     # One process alone prints the scores, and 42 sentences in batches of 4 are half the steps where two share them.
     assert printed.count("precision") == 1
     assert printed.count("\nepoch ") == 8
