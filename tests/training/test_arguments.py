@@ -1,6 +1,7 @@
 """Options by name, as words and in recipes, and faults in them."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -58,7 +59,7 @@ def test_options_override_the_recipe_and_null_removes_them(tmp_path):
     assert (run.model_type, run.tag_column, training.lr_scheduler_kwargs) == ("bilstm-cnn", "3", {"num_cycles": 2})
     assert (training.learning_rate, training.max_steps, training.use_cpu) == (0.001, 9, True)
     assert config == {"decoder": "softmax"}
-    run = arguments_of({"seeds": 3, "more_data": "further.conll", "dataset": "xor"}, "li2020/table1/cross")[0]
+    run = arguments_of({"seeds": 3, "more_data": [Path("further.conll")], "dataset": "xor"}, "li2020/table1/cross")[0]
     assert (run.seeds, run.more_data, run.dataset) == ([3], ["further.conll"], "xor")
     with pytest.raises(ValueError, match="The recipe 'missing\\.yaml' is unknown"):
         arguments_of({}, "missing.yaml")

@@ -17,7 +17,7 @@ from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import corpus_fingerprint
 from hf_xorner.evaluation.report import System, Training, report
 from hf_xorner.training import parse
-from hf_xorner.training.facts import command_of, options_of, read_facts
+from hf_xorner.training.facts import command_of, input_facts, options_of, read_facts
 
 TINY = {"hidden_size": 4, "word_dim": 4, "max_steps": 2}
 
@@ -135,6 +135,13 @@ def test_facts_contain_no_path_host_user_or_word_of_the_corpus(trained, folder):
     corpus = load_corpus(str(folder / "towns"))
     words = {word for split in corpus.values() for sentence in split["tokens"] for word in sentence if len(word) > 1}
     assert len(words) > 20 and not words & set(re.findall(r"\w+", text))
+
+
+def test_vectors_in_an_archive_are_recorded_with_its_content(tmp_path):
+    (tmp_path / "v.zip").write_bytes(b"content")
+    run = parse(["--vectors", f"{tmp_path}/v.zip:v.txt"])[0]
+    content = {"bytes": 7, "sha256": hashlib.sha256(b"content").hexdigest()}
+    assert input_facts(run) == {"vectors": {"name": "v.zip:v.txt", **content}}
 
 
 def test_the_recorded_command_reproduces_the_options():

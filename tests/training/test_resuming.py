@@ -123,10 +123,10 @@ def test_an_unfinished_run_is_not_replaced(towns, tmp_path):
             ready(towns, out, resume_from_checkpoint=name)
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     # A new run removes the checkpoints, also incomplete ones, from which it would otherwise be resumed.
-    for name in ("checkpoint-99", "checkpoint-best"):
+    for name in ("checkpoint-99", "checkpoint-9-good"):
         (out / name).mkdir()
     kill(towns, out, 5, overwrite=True, hidden_size=4)
-    assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-best"]
+    assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-9-good"]
     ready(towns, out, hidden_size=4, num_train_epochs=1, resume_from_checkpoint="true").train()
     with pytest.raises(TrainingError, match="holds a trained model"):
         ready(towns, out, hidden_size=4)
