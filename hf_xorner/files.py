@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
+from typing import IO, Any, cast
 
 from filelock import FileLock, Timeout
 
@@ -68,36 +68,24 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         raise DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.") from None
 
 
-@contextmanager
-def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
-    r"""Open a text file, plain or gzip; lines end in ``\n`` only, as a token may contain other line breaks.
-
-    Args:
-        path: The file.
-        encoding: Its encoding.
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Return the content of a text file, plain or gzip, with its line breaks.
 
     Raises:
-        DataError: While the file is read, for a byte that the encoding does not have (with its line) or a damaged gzip
-            file.
+        DataError: For a byte that the encoding does not have (with its line), or for a damaged gzip file.
     """
-    try:
-        with open_bytes(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="\n") as text:
-            yield text
-    except UnicodeError:
-        # The decoder works on large blocks and does not know the line, so the file is read again.
-        raise undecodable(path, encoding) from None
-
-
-def undecodable(path: Path, encoding: str = "utf-8", advice: str = "") -> DataError:
-    """Return the error for the first byte of a file that is invalid in its encoding."""
-    problem = f"is not {encoding.removesuffix('-sig')}; save the file as UTF-8{advice}."
     with open_bytes(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode(encoding)
-            except UnicodeError:  # also for encodings with two bytes per character, where the line may be wrong
-                return DataError(f"{path}:{number}: {problem}")
-    return DataError(f"{path}: {problem}")
+        content = file.read()
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise undecodable(path, error, encoding) from None
+
+
+def undecodable(path: Path, error: UnicodeDecodeError, encoding: str, advice: str = "") -> DataError:
+    """Return the error for a byte of a file that is invalid in its encoding."""
+    line = error.object.count(b"\n", 0, error.start) + 1
+    return DataError(f"{path}:{line}: is not {encoding.removesuffix('-sig')}; save the file as UTF-8{advice}.")
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from helpers import lock_holder, posix
 
 from hf_xorner.errors import DataError
-from hf_xorner.files import LockedError, check_apart, locked, open_text, replacing, write_whole
+from hf_xorner.files import LockedError, check_apart, locked, read_text, replacing, write_whole
 
 
 @posix
@@ -62,12 +62,11 @@ def test_texts_are_read_plain_or_compressed_and_faults_are_named(tmp_path):
     text = "a\x85b\u2028\r\nc\n"
     for content in (text.encode(), gzip.compress(text.encode())):
         path.write_bytes(content)
-        with open_text(path) as file:
-            assert list(file) == ["a\x85b\u2028\r\n", "c\n"]
+        assert read_text(path) == text
     for content, place in ((b"a\nb\xe9\n", "texts:2: "), (gzip.compress(os.urandom(9999))[:-900], "texts: the gzip")):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=place), open_text(path) as file:
-            file.read()
+        with pytest.raises(DataError, match=place):
+            read_text(path)
 
 
 def test_an_output_that_is_an_input_is_refused_by_every_name(tmp_path, monkeypatch):

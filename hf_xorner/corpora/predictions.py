@@ -1,12 +1,11 @@
 """Read and write files of predictions: token, gold tag and predicted tag."""
 
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
-from ..files import open_text, replacing
+from ..files import read_text, replacing
 
 
 class Predictions(NamedTuple):
@@ -34,21 +33,20 @@ def read_predictions(path: str | Path) -> Predictions:
     path = Path(path)
     predictions = Predictions([], [], [])
     rows: list[list[str]] = []
-    with open_text(path, "utf-8-sig") as file:
-        for number, line in enumerate(chain(file, [""]), start=1):
-            line = line.rstrip("\r\n")
-            if line.strip(" \t"):
-                row = line.split("\t")
-                if len(row) != 3 or "" in row or any(tag != tag.strip() for tag in row[1:]):
-                    raise DataError(
-                        f"{path}:{number}: {line[:60]!r}; expected a token, its gold tag and its predicted tag, "
-                        "separated by TABs, without blanks around the tags."
-                    )
-                rows.append(row)
-            elif rows:
-                for column, values in zip(predictions, zip(*rows, strict=True), strict=True):
-                    column.append(list(values))
-                rows = []
+    for number, line in enumerate([*read_text(path, "utf-8-sig").split("\n"), ""], start=1):
+        line = line.rstrip("\r")
+        if line.strip(" \t"):
+            row = line.split("\t")
+            if len(row) != 3 or "" in row or any(tag != tag.strip() for tag in row[1:]):
+                raise DataError(
+                    f"{path}:{number}: {line[:60]!r}; expected a token, its gold tag and its predicted tag, "
+                    "separated by TABs, without blanks around the tags."
+                )
+            rows.append(row)
+        elif rows:
+            for column, values in zip(predictions, zip(*rows, strict=True), strict=True):
+                column.append(list(values))
+            rows = []
     if not predictions.tokens:
         raise DataError(f"{path}:1: the file holds no sentence; expected lines of token, gold tag and predicted tag.")
     return predictions

@@ -222,14 +222,15 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
     encoding = "utf-8" if reading.encoding == AUTO else reading.encoding
     try:
         return data.decode(encoding)
-    except UnicodeError:
-        if reading.encoding != AUTO:
-            raise undecodable(path, encoding, _NAME_IT) from None
+    except UnicodeDecodeError as error:
+        fault = undecodable(path, error, encoding, _NAME_IT)
+    if reading.encoding != AUTO:
+        raise fault
     beyond_ascii = len(data) - len(data.translate(None, _BEYOND_ASCII))
     invalid = len(data) - len(data.decode(errors="ignore").encode())
     # If most bytes beyond ASCII form valid UTF-8, the file is damaged UTF-8.
     if 2 * invalid < beyond_ascii or b"\0" in data:
-        raise undecodable(path, advice=_NAME_IT)
+        raise fault
     try:
         name, text = "Windows-1252", data.decode("cp1252")
     except UnicodeError:  # Windows-1252 has no characters for five bytes

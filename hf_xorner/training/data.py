@@ -22,7 +22,7 @@ from torch import Tensor
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, TRAIN, label_names_of
 from ..errors import DataError
-from ..files import open_text
+from ..files import read_text
 from ..models.contextual import ContextualFeatures
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -238,8 +238,8 @@ def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> li
     """
     sentences: list[list[str]] = []
     for name in files:
-        with open_text(Path(name).expanduser()) as file:
-            in_file = [words for line in file if (words := tokenize(line))]
+        lines = read_text(Path(name).expanduser()).split("\n")
+        in_file = [words for line in lines if (words := tokenize(line))]
         if not in_file:
             raise DataError(f"{name} has no words; name a file of plain text with one sentence per line.")
         sentences += in_file

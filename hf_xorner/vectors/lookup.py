@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..corpora.assemble import TOKENS
-from ..corpora.formats.columns import DOCUMENT_START
+from ..corpora.formats.columns import BLANKS, DOCUMENT_START, split_lines
 from ..corpora.load import load_corpus
+from ..corpora.source import Reading, Repairs, text_of
 from ..corpora.splits import TABLE_SUFFIXES, suffix_of
-from ..files import BYTE_ORDER_MARK, open_text
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS, UNKNOWN_ID, fold
 from .formats import Vectors
@@ -37,24 +37,19 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
         DataError: If the source cannot be read.
     """
     path = Path(source).expanduser()
-    if path.is_file() and suffix_of(path) not in _NO_LIST and _is_list(path):
-        with open_text(path) as file:
-            lines = (line.rstrip("\r\n") for line in file.read().removeprefix(BYTE_ORDER_MARK).split("\n"))
-            return list(dict.fromkeys(line for line in lines if line))
+    if path.is_file() and suffix_of(path) not in _NO_LIST:
+        repairs = Repairs(reading := Reading())
+        lines = [line for line in split_lines(text_of(path, reading, repairs)) if line]
+        first = next((line for line in lines if line != DOCUMENT_START), " ")
+        if not first.startswith('{"') and not any(blank in first for blank in BLANKS):
+            repairs.report(str(path))
+            return list(dict.fromkeys(lines))
     words: dict[str, None] = {}
     for split in load_corpus(source, data_dir).values():
         # Reading single rows takes several times as long.
         for batch in split.select_columns([TOKENS]).with_format("arrow").iter(100_000):
             words.update(dict.fromkeys(batch.column(TOKENS).combine_chunks().flatten().to_pylist()))
     return list(words)
-
-
-def _is_list(path: Path) -> bool:
-    """Return True if a file is a list of words, judged by its first line that is neither empty nor ``-DOCSTART-``."""
-    with open_text(path) as file:
-        lines = (line.removeprefix(BYTE_ORDER_MARK).rstrip("\r\n") for line in file)
-        line = next((line for line in lines if line not in ("", DOCUMENT_START)), "")
-    return bool(line) and not any(blank in line for blank in " \t") and not line.startswith('{"')
 
 
 def with_foldings(words: Iterable[str]) -> set[str]:
