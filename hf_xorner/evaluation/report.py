@@ -285,8 +285,7 @@ def entity_confidences(probabilities: ArrayLike, comparison: Comparison) -> NDAr
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     spans = comparison.predicted
-    # Each span is summed separately: differences of running totals would accumulate rounding errors, and might exceed
-    # 1. Every second sum is of the words between two spans; the 0 ends the last one.
-    borders = np.stack([spans.start, spans.end], axis=1).ravel()
-    sums = np.add.reduceat(np.append(probabilities, 0.0), borders)[::2] if len(spans) else np.zeros(0)
+    numbers = spans.of_words(len(probabilities))
+    inside = numbers >= 0
+    sums = np.bincount(numbers[inside], probabilities[inside], minlength=len(spans))
     return sums / (spans.end - spans.start)

@@ -187,13 +187,13 @@ def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[l
     with _opened(path, member) as file:
         first = file.readlines(_BATCH)
         first[:1] = [line.removeprefix(_BYTE_ORDER_MARK) for line in first[:1]]
-        promised, dim = _header(first, label)
+        has_header, dim = _header(first, label)
         matrix = np.empty((0, dim), dtype=np.float32)
         for lines in chain([first], iter(lambda: file.readlines(_BATCH), [])):
             values, numbers, start = [], [], len(words)
             for line in lines:
                 number += 1
-                if (number == 1 and promised is not None) or not line.strip():
+                if (number == 1 and has_header) or not line.strip():
                     continue
                 encoded, numbers_text = _cut(line, dim, f"{label}:{number}")
                 passed += 1
@@ -212,12 +212,6 @@ def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[l
             matrix[start : len(words)] = _parsed(values, numbers, dim, label)
             if selection.is_complete:
                 break
-        else:
-            if promised not in (None, passed):
-                raise DataError(
-                    f"{label}:{number}: the file has {passed} words, but its header says {promised}; "
-                    "download it again, or correct the header."
-                )
     matrix.resize((len(words), dim), refcheck=False)
     if undecodable:
         _log.warning("%s: left out %d of %d words, which are not UTF-8", label, undecodable, passed)
@@ -245,20 +239,20 @@ def _opened(path: Path, member: str | None) -> Iterator[IO[bytes]]:
         raise DataError(f"{path}: cannot be unpacked ({first_line(error)}); download it again.") from None
 
 
-def _header(lines: Sequence[bytes], label: str) -> tuple[int | None, int]:
-    """Return the number of words in the header, or None if there is none, and the dimension."""
+def _header(lines: Sequence[bytes], label: str) -> tuple[bool, int]:
+    """Return True if the first line is a header, the number of words and the dimension; and the dimension."""
     # This also refuses pickles of gensim and PyTorch, which are never loaded.
     if any(b"\0" in line for line in lines):
         raise DataError(f"{label}: is not text; export the vectors as text, as gensim's save_word2vec_format does.")
     header = _HEADER.fullmatch(lines[0]) if lines else None
     if header is not None:
-        promised, dim = int(header[1]), int(header[2])
+        dim = int(header[2])
     else:
         counts = Counter(len(line.split()) - 1 for line in lines[:_VOTERS] if line.strip())
-        promised, dim = None, max(counts, key=lambda count: counts[count], default=0)
+        dim = max(counts, key=lambda count: counts[count], default=0)
     if dim < 1:
         raise DataError(f"{label}:1: expected lines of a word and its numbers, separated by blanks.")
-    return promised, dim
+    return header is not None, dim
 
 
 def _cut(line: bytes, dim: int, place: str) -> tuple[bytes, bytes]:

@@ -34,10 +34,10 @@ _JOINED = "discontinuous spans were read as one, with the words between their pa
 _MIN_KEY = "annotation_id"
 # Prodigy's values under "answer" other than "accept".
 _REFUSALS = ("reject", "ignore")
-# Unicode White_Space, as in the word rule; str.strip would also remove four control characters.
+# Unicode White_Space, as in the word rule, and byte-order marks; str.strip would also remove four control characters.
 _BLANKS = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
+    "\u2028\u2029\u202f\u205f\u3000" + BYTE_ORDER_MARK
 )
 
 
@@ -104,7 +104,7 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, rep
         raise DataError(f"{place}: {span_key!r} holds {str(written)[:60]}; write a list of [start, end, label].")
     spans = [span for item in written for usual in _usual_spans(item) for span in _labelled(usual, text, place)]
     offsets = content.get(WORD_KEY)
-    text, spans, words = _words_of(None if offsets is None else _offsets_of(offsets, len(text), place), text, spans)
+    words = _words_of(None if offsets is None else _offsets_of(offsets, len(text), place), text)
     pos_tags = None if offsets is None else parts_of_speech(content, reading, place)
     tags = _tags_of(spans, text, words, repairs, place)
     return Sentence(words.tokens, tags, record.source, record.number, pos_tags, document_of(content))
@@ -177,7 +177,7 @@ def _labelled(written: Any, text: str, place: str) -> list[Span]:
     fault = ""
     if type(start) is not int or type(end) is not int:
         fault = "is neither [start, end, label] nor an object of these"
-    elif not labels or not all(type(label) is str and label.strip(_BLANKS + BYTE_ORDER_MARK) for label in labels):
+    elif not labels or not all(type(label) is str and label.strip(_BLANKS) for label in labels):
         fault = "has no string for its label"
     else:
         if expected and type(expected) is str:
@@ -234,25 +234,13 @@ def _word_rule() -> Split:
     return Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
 
 
-def _words_of(offsets: list[tuple[int, int]] | None, text: str, spans: list[Span]) -> tuple[str, list[Span], WordSpans]:
-    """Return the text and its spans without byte-order marks, and its words, from the offsets or by the word rule."""
-    if BYTE_ORDER_MARK in text:
-        marks = [at for at, character in enumerate(text) if character == BYTE_ORDER_MARK]
-
-        def moved(offset: int) -> int:
-            return offset - bisect_left(marks, offset)
-
-        text = text.replace(BYTE_ORDER_MARK, "")
-        spans = [Span(moved(start), moved(end), label) for start, end, label in spans]
-        offsets = None if offsets is None else [(moved(start), moved(end)) for start, end in offsets]
+def _words_of(offsets: list[tuple[int, int]] | None, text: str) -> WordSpans:
+    """Return the words of a text without byte-order marks, from the offsets or by the word rule."""
     if offsets is None:
-        offsets = [place for _, place in _word_rule().pre_tokenize_str(text)]
-    words = [(text[start:end], start, end) for start, end in offsets if start < end]
-    return (
-        text,
-        spans,
-        WordSpans(*(list(values) for values in zip(*words, strict=True))) if words else WordSpans([], [], []),
-    )
+        offsets = [place for _, place in _word_rule().pre_tokenize_str(text.replace(BYTE_ORDER_MARK, " "))]
+    words = [(text[start:end].replace(BYTE_ORDER_MARK, ""), start, end) for start, end in offsets]
+    words = [word for word in words if word[0]]
+    return WordSpans([word for word, _, _ in words], [start for _, start, _ in words], [end for _, _, end in words])
 
 
 def _offsets_of(written: Any, size: int, place: str) -> list[tuple[int, int]]:
@@ -347,8 +335,8 @@ def read_brat(path: Path, reading: Reading, repairs: Repairs, document: str) -> 
     """
     path, source = path.with_suffix(ANNOTATION_SUFFIX), path.with_suffix(TEXT_SUFFIX)
     text, annotation = text_of(source, reading, repairs), text_of(path, reading, repairs).removeprefix(BYTE_ORDER_MARK)
-    text, spans, words = _words_of(None, text, list(_brat_spans(path, annotation, text, repairs)))
-    tags = _tags_of(spans, text, words, repairs, str(path))
+    words = _words_of(None, text)
+    tags = _tags_of(list(_brat_spans(path, annotation, text, repairs)), text, words, repairs, str(path))
     # The line of each word.
     lines = [1]
     for before, start in pairwise((0, *words.starts)):
