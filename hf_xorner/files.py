@@ -105,6 +105,7 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.is_relative_to("/dev"):
         yield path
         return
+    path = path.expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:

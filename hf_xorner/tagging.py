@@ -38,7 +38,8 @@ KINDS = {
     **dict.fromkeys(("", ".txt"), "text"),
     **dict.fromkeys((".jsonl", ".json", ".ndjson"), "jsonl"),
     **dict.fromkeys((".conll", ".conll03", ".conllu", ".conllup", ".tsv", ".tab", ".col", ".data"), "conll"),
-    **dict.fromkeys((".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bilou", ".ner"), "conll"),
+    **dict.fromkeys((".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bilou", ".bmes", ".bmeso"), "conll"),
+    **dict.fromkeys((".ner", ".train", ".testa", ".testb", ".annotated"), "conll"),
     ".csv": "csv",
     ".parquet": "parquet",
 }
@@ -49,6 +50,7 @@ _BLANKS = re.compile(r"[ \t]+")
 _WORD = re.compile(r"[^\t\r\n]+")
 #: The number of a word in CoNLL-U; of a range of words (1-2), or of a word that is not in the text (1.1).
 _NUMBER = re.compile(r"\d+([-.]\d+)?")
+_FIRST_NUMBERS = (["0"], ["1"], ["0", "1"], ["1", "2"])
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCUMENT_START = "-DOCSTART-"
 _TAG = re.compile(r"O|\?|[A-Z][-_]\S+")
@@ -168,7 +170,7 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
     elif output and output.exists() and not (options.overwrite and output.is_file()):  # /dev/null is no file
         raise DataError(f"{output}: exists already; choose another output{', or set overwrite' * output.is_file()}.")
     for name, target in pairs:
-        for path in (target, target.with_name(f"{target.name}.partial")) if target else ():
+        for path in [target.with_name(f"{target.name}{suffix}") for suffix in ("", ".partial", ".lock") if target]:
             check_apart(path, "/dev/stdin" if name == STDIN or _is_text(name) else name, options.model or english())
     tagger = tagger or _loaded(options)
     for name, target in pairs:
@@ -215,6 +217,8 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
         inputs[target] = name
         if options.overwrite or not target.exists():
             yield str(path), target
+    if not inputs:
+        raise DataError(f"{folder}: has no files to tag; name another folder, or pass input_format.")
     if ignored:
         _log.warning(
             "%s: %d files are ignored because of their suffix, such as %s; pass input_format to read all files.",
@@ -325,8 +329,11 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
         return kind, (_record(row, options.field, f"{path}, row {number}") for number, row in enumerate(rows))
     name = "standard input" if source == STDIN else source
     stream = enumerate(_lines(source), 1)
-    head = list(islice(stream, 1))
-    first = head[0][1] if head else ""
+    head, first = [], ""
+    for number, first in stream:
+        head.append((number, first))
+        if first.strip():
+            break
     lines = chain(head, stream)
     kind = _kind_of(first, kind, options) if options.input_format == AUTO else kind
     if kind == "conll":
@@ -334,7 +341,7 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     if kind == "jsonl":
         return kind, _objects(lines, first.lstrip().startswith("["), name, options.field)
     if kind == "csv":
-        return kind, _csv_rows(lines, first, name, options.field)
+        return kind, _csv_rows(lines, name, options.field)
     if options.field is not None:
         raise DataError(f"{name}: field={options.field!r}, but a line of text has no fields; leave it out.")
     return kind, (_record({"text": line.rstrip("\r\n")}, "text", f"{name}:{number}") for number, line in lines)
@@ -400,22 +407,23 @@ def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field:
             yield _record(value, field, place) if isinstance(value, dict) else no_object
 
 
-def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: str | None) -> Iterator[Record]:
+def _csv_rows(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
     csv.field_size_limit(1 << 30)  # the default of 128 kB is too small for texts
+    before, header = next(((number - 1, line) for number, line in lines if line.strip()), (0, ""))
     delimiter = max(",;\t", key=header.count)
-    reader = csv.DictReader((line for _, line in lines), delimiter=delimiter, strict=True)
+    reader = csv.DictReader(chain([header], (line for _, line in lines)), delimiter=delimiter, strict=True)
     try:
         if len(names := reader.fieldnames or ()) > len(set(names)):
-            raise DataError(f"{name}:1: two columns have the same name; rename one of them.")
+            raise DataError(f"{name}:{before + 1}: two columns have the same name; rename one of them.")
         for row in reader:
-            place, more = f"{name}:{reader.line_num}", row.pop(None, [])
+            place, more = f"{name}:{before + reader.line_num}", row.pop(None, [])
             if more:
                 row[names[-1]] = delimiter.join([row[names[-1]], *more])  # the row is written as it was
                 yield Record(row, None, f"{place}: has more fields than the header; quote the text.")
             else:
                 yield _record(row, field or ("text" if "text" in row else None), place)
     except csv.Error as error:
-        raise DataError(f"{name}:{reader.line_num + 1}: is not CSV ({error}); quote the text.") from None
+        raise DataError(f"{name}:{before + reader.line_num + 1}: is not CSV ({error}); quote the text.") from None
 
 
 def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
@@ -426,7 +434,7 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
     is_numbered: bool | None = None
     rows: list[tuple[int, list[str]]] = []  # the line and the columns of each word
     for number, line in chain(lines, [(0, "")]):
-        bare = line.rstrip("\r\n")
+        bare = line.replace(BYTE_ORDER_MARK, "").rstrip("\r\n")
         if bare.strip(" \t") and not bare.startswith(_DOCUMENT_START):
             if bare.startswith("#begin document"):
                 raise DataError(f"{name}: CoNLL-2012 cannot be tagged; convert it by `hf-xorner data convert`.")
@@ -444,7 +452,7 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
             if is_numbered is None:  # in CoNLL-U and other formats, the first column numbers the words
                 first = [values[0] for _, values in rows]
                 numbers = [number for number in first if number.isdecimal()]
-                is_numbered = columns > 2 and all(map(_NUMBER.fullmatch, first)) and numbers[:2] in (["1"], ["1", "2"])
+                is_numbered = columns > 2 and all(map(_NUMBER.fullmatch, first)) and numbers[:2] in _FIRST_NUMBERS
                 column = int(is_numbered if field is None else field)
             for number, values in rows:
                 if len(values) != columns or not -columns <= column < columns:

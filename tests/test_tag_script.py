@@ -136,6 +136,7 @@ COLUMNS = {
     "in.conll": "\ufeff-DOCSTART- -X- O\n\n# x = Ann\nAnn N B\nSmith  NNP\tO\n# # O\n\n\nZeus N O\n\u2028\xa0 N O\r\n",
     "in.conllu": "# sent_id = 1\n1-2\tAnnSmith\t_\n1\tAnn\tO\n2\tSmith\tO\n3\t#\tO\n\n1\tZeus\tO\n2\t\u2028\xa0\tO\n",
     "in.txt": "-DOCSTART-\n\nAnn\nSmith\n#\n\nZeus\n\u2028\xa0\n",
+    "in.bmes": "0\tAnn\tO\n1\tSmith\tO\n2\t#\tO\n\n\ufeff0\tZeus\tO\n1\t\u2028\xa0\tO\n",
     "in.tsv": "Ann\tO\nSmith\tO\n#\tO\n\nZeus\tO\n\u2028\xa0\tO",
 }
 
@@ -186,7 +187,7 @@ def test_rows_of_csv_and_parquet(tag, tagger, tmp_path):
     with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
         table = [row | {"entities": json.loads(row["entities"])} for row in csv.DictReader(file)]
     assert table == [row | {"entities": record["entities"]} for row, record in zip(rows, records, strict=True)]
-    for name, content in (("in.tsv", "id\ttext\n1\tAnn in Zeus"), ("words.csv", "words,text\n3,Ann in Zeus\n")):
+    for name, content in (("in.tsv", "id\ttext\n1\tAnn in Zeus"), ("words.csv", "\nwords,text\n3,Ann in Zeus\n")):
         (tmp_path / name).write_text(content)
         check(objects(ok(tag(name, "--format", "jsonl"))), tagger, ["Ann in Zeus"])
     (tmp_path / "long.csv").write_text("text\nAnn, in Zeus\n")
@@ -329,6 +330,8 @@ def test_a_folder_becomes_a_folder_of_outputs(tag, tmp_path, caplog):
     assert files["c.conll"].read_text() != "mine"
     for output in ([], ["--output", "in/out"], ["--output", "in/c.conll"]):
         assert "name another folder" in fault(tag("in", *output))
+    (tmp_path / "none").mkdir()
+    assert "none: has no files to tag" in fault(tag("none", "--output", "out2"))
     (folder / "b.jsonl").write_text('{"text": ""}\n')
     assert "have the same output" in fault(tag("in", "--output", "out2"))
 

@@ -187,9 +187,6 @@ def score(
 def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -> list[Path]:
     """Write the files that the options name, and return their paths."""
     written = []
-    if options.save_predictions:
-        written.append(Path(options.save_predictions))
-        write_predictions(written[-1], system.tokens, system.gold, system.predicted)
     if options.json:
         text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False)
         written.append(write_whole(Path(options.json), f"{text}\n"))
@@ -199,6 +196,9 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
         from .plots import draw  # imported here because only plots need it
 
         written += draw(figures, options.plots)
+    if options.save_predictions:  # last, as words with a line break cannot be written
+        written.append(Path(options.save_predictions))
+        write_predictions(written[-1], system.tokens, system.gold, system.predicted)
     return written
 
 
