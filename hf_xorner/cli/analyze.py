@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,8 @@ def write_figures(name: str, figures: Any, output: str | None) -> None:
 
 def prove(options: ProofOptions) -> None:
     """Prove whether a Baseline-BiLSTM can label the four XOR phrases (li2020, section 3)."""
+    if options.demonstrate and options.output:
+        import_module("matplotlib")  # before models are trained
     patterns = [tuple(options.pattern)] if options.pattern else [tuple(pattern.split()) for pattern in PATTERNS]
     proofs = []
     for pattern in patterns:
@@ -118,7 +121,10 @@ def ablate(options: AblationOptions) -> None:
     corpus = load_corpus(options.dataset, options.data_dir)
     if options.split not in corpus:
         raise ValueError(f"{options.dataset} has no split {options.split!r}; choose among {', '.join(corpus)}.")
-    recalls = raw_chunk_tags(Tagger.from_pretrained(options.model), *words_and_tags(corpus[options.split]))
+    tagger = Tagger.from_pretrained(options.model)
+    if not tagger.model.tags.chunked:
+        raise ValueError(f"{options.model} labels single words; name a model of entities.")
+    recalls = raw_chunk_tags(tagger, *words_and_tags(corpus[options.split]))
     parts = [name for name in next(iter(recalls.values())) if name not in ("all", "support")]
     print(f"{'':<4}{'words':>8}{'all':>8}{''.join(f'{part:>8}' for part in parts)}")
     for tag, row in recalls.items():

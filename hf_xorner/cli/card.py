@@ -10,7 +10,7 @@ from ..hub.card import write_card
 from ..options import option, read_options
 
 EXAMPLES = (
-    "hf-xorner card my_tagger --language en --license apache-2.0",
+    "hf-xorner card my_tagger --name me/my-tagger --language en --license apache-2.0",
     "hf-xorner card runs/seed-1 --seeds_of runs/seed-2 runs/seed-3 --name me/my-tagger",
 )
 
@@ -40,7 +40,7 @@ def run(words: Sequence[str]) -> None:
     """Write the card."""
     options = vars(read_options(Options, words))
     file = options.pop("sentences")
-    text = Path(file).read_text(encoding="utf-8") if file else ""
+    text = Path(file).read_text(encoding="utf-8-sig") if file else ""
     options["sentences"] = [line for line in text.splitlines() if line.strip()]
     options["base_models"] = tuple(options.pop("base_model"))
     print(f"written: {write_card(options.pop('model'), **options)}")

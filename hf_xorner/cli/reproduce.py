@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ EXAMPLES = (
 
 
 DESCRIPTION = (
-    "Train the rows of a paper's table with several seeds, and write the table as Markdown, JSON and a picture. Each "
+    "Train the rows of a paper's table with several seeds, and write the table as Markdown and JSON. Each "
     "run has a folder in --output. Finished runs are not repeated; interrupted runs continue from the last checkpoint."
 )
 
@@ -93,7 +94,7 @@ def print_plan(table: Table, planned: Plan, at_once: int) -> None:
     print(f"{table.name}: {table.title}\n{len(jobs)} runs, {at_once} at a time")
     for job in jobs:
         state = "done" if job.facts() else "resumed" if "--resume_from_checkpoint" in job.arguments() else "new"
-        print(f"  {state:<8} hf-xorner train {' '.join(job.arguments())}")
+        print(f"  {state:<8} hf-xorner train {shlex.join(job.arguments())}")
     for (row, run_name), sentence in planned.missing.items():
         print(f"  missing  {table.rows[row].name} ({run_name}): {sentence}")
 

@@ -53,7 +53,9 @@ def run(words: Sequence[str]) -> None:
         if run.seeds:
             print(seed_table(scores))
             folder = folder_of(folder, best_seed(scores))
-            print(f"the best model by validation scores is in {folder}")
+            has_validation = "validation" in next(iter(scores.values()))
+            chosen = "the best model by validation scores" if has_validation else "the model of the first seed"
+            print(f"{chosen} is in {folder}")
         use(folder, list(ready.corpus.values())[-1])
         if destination:
             try:

@@ -11,6 +11,7 @@ from huggingface_hub import CommitInfo, HfApi
 
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE
 from ..files import FACTS_FILE
+from ..training.facts import read_facts
 from .card import CARD, write_card
 from .checks import CONFIG, HANDLER, MODEL_FILES, Checked, check_folder
 
@@ -66,9 +67,18 @@ def publish(
 
 
 def check_with_card(folder: str | Path, repo_id: str, *, onnx: bool = False) -> Checked:
-    """Write the card if there is none, and check that a model can be published; see `check_folder`."""
-    if (Path(folder) / FACTS_FILE).exists() and not (Path(folder) / CARD).exists():
-        write_card(folder, name=repo_id)
+    """Write the card if there is none, and check that a model can be published; see `check_folder`.
+
+    Raises:
+        ValueError: If the model cannot be published, or the card is that of an earlier training.
+    """
+    card = Path(folder) / CARD
+    if (Path(folder) / FACTS_FILE).exists():
+        if not card.exists():
+            write_card(folder, name=repo_id)
+        text = card.read_text(encoding="utf-8")
+        if "SHA-256 of `model.safetensors`" in text and read_facts(folder)["model"]["sha256"] not in text:
+            raise ValueError(f"{card} describes other weights; write it again by `hf-xorner card --overwrite`.")
     return check_folder(folder, onnx=onnx)
 
 

@@ -17,7 +17,10 @@ from .tables import Column, TableRow
 
 def read_results(path: Path) -> list[dict[str, Any]]:
     """Read a file of results; an empty list if there is no file."""
-    rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    except ValueError:
+        rows = None
     if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
         raise ValueError(f"{path} is not a list of results; name another file.")
     return rows
@@ -26,12 +29,7 @@ def read_results(path: Path) -> list[dict[str, Any]]:
 def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
     """Add the rows of a table to a file of results; earlier rows of the same work, data and measure are replaced.
 
-    A result has `work` (paper, table and row), `dataset`, `split`, `model_type`, `features` (none, static, contextual
-    or static+contextual), `seeds`, `f1_mean` and `f1_std` in percent (for plain tags `accuracy_mean` and
-    `accuracy_std`), `dev_mean` and `dev_std` (the same on the validation split), `published` and `published_with`
-    (data, vectors or encoder of the published figure that this run does not have, so that the two are not comparable),
-    `p` (against the row `baseline` of the same table), `seconds` of training (the mean over seeds, with `threads`
-    threads on `device`) and `command`. Unknown values are null.
+    docs/formats.md describes the fields.
 
     Args:
         path: A JSON file with a list of results; created if needed.

@@ -315,7 +315,8 @@ def arguments_of(
         adopt(run, explicit)
     if run.teacher and run.model_type == "stack-lstm":
         raise ValueError("A Stack-LSTM cannot learn from a teacher; choose another model_type.")
-    values.setdefault("output_dir", str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}"))
+    corpus = os.path.basename(os.path.abspath(run.dataset))
+    values.setdefault("output_dir", str(Path("runs") / f"{corpus}-{run.model_type}"))
     try:
         training = TaggerTrainingArguments(**_taken(values, TaggerTrainingArguments))
     # The errors of the Trainer's arguments have no common type, and may have several lines.

@@ -77,7 +77,7 @@ def options_of(
         always = CHOSEN
         values.setdefault("singleton_dropout", CONFIGS[run.model_type].singleton_dropout)
     return {
-        name: _without_folder(_plain(value))
+        name: _without_folder(_plain(value)) if name in (*INPUTS, "dataset", "more_data") else _plain(value)
         for name, value in sorted(values.items())
         if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
         if name in always or _plain(value) != _plain(defaults.get(name))
@@ -115,20 +115,16 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
     return inputs
 
 
-def data_facts(
-    source: str,
-    corpus: DatasetDict,
-    fingerprint: str,
-    held_out: HeldOut | None = None,
-    more: Sequence[tuple[str, Dataset]] = (),
+def _data_facts(
+    run: RunArguments, corpus: DatasetDict, fingerprint: str, held_out: HeldOut | None, more: Sequence[Dataset]
 ) -> dict[str, Any]:
-    """Return the names, fingerprints and counts of the data; `more` has names and sentences of further corpora.
+    """Return the names, fingerprints and counts of the data; see `facts_before`.
 
     The counts of the split `train` include the further corpora; the fingerprint of the corpus does not.
     """
     counts = ("sentences", "tokens", "entities", "per_type", "per_tag")
     data: dict[str, Any] = {
-        "source": _without_folder(source),
+        "source": _without_folder(run.dataset),
         "fingerprint": fingerprint,
         "splits": {
             split: {name: figures[name] for name in counts if name in figures}
@@ -144,7 +140,7 @@ def data_facts(
                 "fingerprint": split_fingerprint(train, TRAIN),
                 "sentences": len(train),
             }
-            for name, train in more
+            for name, train in zip(run.more_data, more, strict=True)
         ]
     return data
 
@@ -156,8 +152,8 @@ def facts_before(
     run: RunArguments,
     options: dict[str, Any],
     command: str,
-    held_out: HeldOut | None = None,
-    more: Sequence[Dataset] = (),
+    held_out: HeldOut | None,
+    more: Sequence[Dataset],
 ) -> dict[str, Any]:
     """Return the facts that are known before training.
 
@@ -177,7 +173,7 @@ def facts_before(
         "command": command,
         "options": options,
         "inputs": input_facts(run),
-        "data": data_facts(run.dataset, corpus, fingerprint, held_out, list(zip(run.more_data, more, strict=True))),
+        "data": _data_facts(run, corpus, fingerprint, held_out, more),
         "hardware": {
             "device": device.type,
             "name": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),
@@ -282,7 +278,7 @@ def _without_folder(value: Any) -> Any:
     """Reduce paths to their names; names of corpora and repositories, and other values, are unchanged."""
     if isinstance(value, list):
         return [_without_folder(item) for item in value]
-    if not isinstance(value, str) or not ("/" in value or os.sep in value):
+    if not isinstance(value, str) or not ("/" in value or os.sep in value or value in (".", "..")):
         return value
-    path = Path(value)
-    return path.name if path.is_absolute() or value.startswith((".", "~")) or path.exists() else value
+    is_path = value.startswith((os.sep, ".", "~")) or os.path.exists(value)
+    return os.path.basename(os.path.abspath(value)) if is_path else value

@@ -63,7 +63,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeError) as error:
         raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
         raise ValueError(f"{path} does not map options to values; write one 'option: value' per line.")
@@ -86,10 +86,10 @@ def nearest(name: str, names: list[str]) -> str:
 
 
 def is_recipe(name: str) -> bool:
-    """Return True for the name of a recipe, even a misspelt one, or of a YAML file; other names are corpora."""
+    """Return True for the name of a recipe, a misspelt one, a table, or a YAML file; other names are corpora."""
     papers = {recipe.partition("/")[0] for recipe in recipe_names()}
     misspelt = name.count("/") > 1 and name.partition("/")[0] in papers and not Path(name).exists()
-    return name in recipe_names() or misspelt or name.endswith((".yaml", ".yml"))
+    return name in _packaged() or misspelt or name.endswith((".yaml", ".yml"))
 
 
 @cache

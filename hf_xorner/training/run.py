@@ -336,7 +336,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     if run.train_on_validation and "validation" in corpus:
         corpus["train"] = concatenate_datasets([corpus["train"], corpus["validation"]])
     config_fields = dict(config_fields)
-    sentences = len(corpus["train"]) * (1 + run.recased) + sum(map(_lines_of, run.teacher_text))
+    sentences = (len(corpus["train"]) + sum(map(_lines_of, run.teacher_text))) * (1 + run.recased)
     chosen = choose_options(run, training, config_fields, round(sentences))
     options = options_of(run, training, config_fields)
     # Before the Trainer is created: this creates TrainingArguments, which reset the state of accelerate.

@@ -52,6 +52,16 @@ def test_a_model_without_a_card_gets_one(hub, folder, monkeypatch):
     assert hub.files(NAME)["README.md"] == (card + NAME).encode()
 
 
+def test_the_card_of_an_earlier_training_is_refused(hub, folder):
+    with (folder / "README.md").open("a") as card:
+        card.write("SHA-256 of `model.safetensors`: `a1`\n")
+    (folder / "facts.json").write_text('{"model": {"sha256": "a1"}}')
+    publish(folder, NAME, api=hub)
+    (folder / "facts.json").write_text('{"model": {"sha256": "b2"}}')
+    with pytest.raises(ValueError, match="other weights"):
+        publish(folder, NAME, overwrite=True, api=hub)
+
+
 def test_overwriting_needs_the_option_and_only_deletes_the_earlier_model(hub, folder):
     publish(folder, NAME, api=hub)
     first = hub.files(NAME)

@@ -32,6 +32,8 @@ def test_a_word_without_a_name_is_a_recipe_or_a_corpus(tmp_path):
         parse(["my_corpus", "--dataset", "xor"])
     with pytest.raises(ValueError, match="li2020/table1/cross"):
         parse(["li2020/table1/cros"])
+    with pytest.raises(ValueError, match="is a table"):
+        parse(["li2020/table1"])
 
 
 def test_words_and_names_give_the_same_arguments(tmp_path):

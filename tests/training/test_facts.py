@@ -157,6 +157,15 @@ def test_the_recorded_command_reproduces_the_options():
         assert options_of(*parse(again)) == options
 
 
+def test_paths_are_recorded_as_names_and_other_options_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for source in (".", "./", str(tmp_path)):
+        run, training, fields = parse(["--dataset", source, "--strip", "/[A-Z]+$", "--comments", "//"])
+        options = options_of(run, training, fields)
+        assert (options["dataset"], options["strip"], options["comments"]) == (tmp_path.name, "/[A-Z]+$", "//")
+        assert training.output_dir == f"runs/{tmp_path.name}-cross-bilstm-cnn"
+
+
 def test_a_run_on_plain_labels_records_accuracies(tmp_path):
     (tmp_path / "pos").mkdir()
     for split in ("train", "dev", "test"):
