@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, check_text, chunks_of
+from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, check_item, chunks_of
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Entities(list[Entity]):
 
         def marked(entity: Entity) -> str:
             colour = f"\x1b[{31 + hue_of(entity.label) // 60}"
-            return f"{colour};1m{entity.text}{colour};22m {entity.label}\x1b[0m"
+            return f"{colour};1m{self.text[entity.start : entity.end]}{colour};22m {entity.label}\x1b[0m"
 
         return self._with_each(marked)
 
@@ -107,7 +107,7 @@ class Entities(list[Entity]):
             style = (
                 f"background: hsl({hue_of(entity.label)}, 80%, 85%); color: black; border-radius: 4px; padding: 0 3px"
             )
-            text, label = escape(entity.text), escape(entity.label)
+            text, label = escape(self.text[entity.start : entity.end]), escape(entity.label)
             return f'<mark style="{style}" title="{entity.score:.3f}">{text} <small><b>{label}</b></small></mark>'
 
         return f'<div style="white-space: pre-wrap">{self._with_each(marked, escape)}</div>'
@@ -280,7 +280,7 @@ class BaseTagger(ABC):
         stream, count = iter(items), 0
         while block := list(islice(stream, batch_size * self.batches_ahead)):
             for number, item in enumerate(block, count):
-                _check_item(item, number)
+                check_item(item, number)
             count += len(block)
             yield block
 
@@ -350,17 +350,6 @@ def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray
         batch, by_length = by_length[:size, None], by_length[size:]
         mask = position < counts[batch]
         yield mask, (begins[batch] + position)[mask]
-
-
-def _check_item(item: Any, number: int) -> None:
-    """Raise if an item is not a text or a list of words, or holds lone surrogates."""
-    if not isinstance(item, (str, list, tuple)):
-        raise TypeError(f"Text {number} is a {type(item).__name__}, not a text or a list of words.")
-    try:
-        text = "".join(item)
-    except TypeError:
-        raise ValueError(f"A list of words must contain only strings; text {number} contains something else.") from None
-    check_text(text, number)
 
 
 def _bounds(counts: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -81,7 +81,7 @@ class Parser(HfArgumentParser):
     def __init__(self, *dataclasses: Any) -> None:
         #: The positional arguments by name: the action, and the names and settings passed to `add_argument`.
         self.named: dict[str, tuple[argparse.Action, tuple[Any, ...], dict[str, Any]]] = {}
-        super().__init__(dataclasses, allow_abbrev=False)
+        super().__init__(dataclasses, allow_abbrev=False, add_help=False)
 
     def add_argument(self, *names: Any, **settings: Any) -> Any:
         """Add an argument; `group`, `bounds` and `positional` are described in `option`."""

@@ -125,7 +125,7 @@ class Tagger(BaseTagger):
 
     def score(self, of_spans: bool, **inputs: Any) -> tuple[Tensor, Tensor]:
         """Return the labels (B, T) of a batch, and their probabilities (B, T) or `path_log_probs` (B, T, 2)."""
-        output = self.model(**inputs, output_logits=not of_spans, output_path_log_probs=of_spans)
+        output = self.model(**inputs, output_logits=not of_spans, output_path_log_probs=of_spans, return_dict=True)
         if of_spans:
             return output.path, output.path_log_probs
         probability, label = output.logits.softmax(-1).max(-1)
@@ -149,9 +149,9 @@ class Tagger(BaseTagger):
         distinct = torch.from_numpy(words.place)
         if len(words.counts) == 1 and len(distinct) and word_states is None:
             # One sentence, as in interactive use, needs neither order nor padding.
-            place = torch.arange(len(distinct))
+            place = torch.arange(len(distinct), device="cpu")
             sentence = {name: values[distinct].unsqueeze(0).to(self.model.device) for name, values in inputs.items()}
-            yield sentence, torch.ones(1, len(distinct), dtype=torch.bool), place
+            yield sentence, torch.ones(1, len(distinct), dtype=torch.bool, device="cpu"), place
             return
         for arrays in batches_of(words.counts, batch_size):
             mask, place = map(torch.from_numpy, arrays)

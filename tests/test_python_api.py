@@ -127,6 +127,8 @@ def test_entities_are_shown_in_colour_and_escaped():
     in_colour = entities.in_colour()
     assert re.sub(r"\x1b\[[\d;]+m", "", in_colour) == "is <i>Ann</i> A&B & co"
     assert in_colour.endswith("\x1b[0m & co")
+    redacted = entities.redact()
+    assert "Ann" not in redacted.in_colour() + redacted._repr_html_()
 
 
 def test_repository_and_package_have_one_version():

@@ -280,6 +280,13 @@ def test_threads_may_share_a_tagger(tagger):
         assert list(pool.map(lambda _: tagger.tag(items, batch_size=4), range(8))) == [alone] * 8
 
 
+def test_the_default_device_and_return_dict_do_not_matter(tagger, monkeypatch):
+    expected = [tagger(text) for text in TEXTS]
+    monkeypatch.setattr(tagger.model.config, "return_dict", False)
+    with torch.device("meta"):
+        assert [tagger(text) for text in TEXTS] == expected
+
+
 def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
     tagger = Tagger(lively_model("bilstm-cnn", tokenizer, "softmax"), tokenizer)
     monkeypatch.setattr(tagger.model, "score", lambda states: 1 / 0)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from ..models.features import (
     CASINGS,
-    CHARACTER_TYPES,
     LOWER,
     PADDING,
     UNTYPED_UPPER,
@@ -17,11 +15,10 @@ from ..models.features import (
     CharacterCnn,
     CharacterLstm,
     WordFeatures,
-    one_hot,
     trained_words,
 )
 from ..models.frozen_vectors import ComposedVectors, FrozenVectors, StaticVectors
-from ..models.word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, UNKNOWN_ID
+from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID
 from .contextual import add_context
 from .graph import Graph, Value
 from .recurrent import Cells
@@ -29,12 +26,9 @@ from .recurrent import Cells
 
 def add_features(graph: Graph, features: WordFeatures, ids: dict[str, Value], index: Value, mask: Value) -> Value:
     """Features (T, B, d) of words, from the inputs for distinct words, the index of each word and the mask (T, B)."""
-    words, chars, pieces = (
-        graph.unsqueeze(ids[name], 1) if name in ids else None for name in ("input_ids", "char_ids", "piece_ids")
-    )
-    vectors = _add_word_features(graph, features, words, chars, pieces)
-    parts = [graph.Gather(graph.squeeze(graph.concat(*vectors), 1), index)] if vectors else []
-    if features.context is not None and pieces is not None:
+    vectors = _add_word_features(graph, features, ids["input_ids"], ids["char_ids"], ids.get("piece_ids"))
+    parts = [graph.Gather(graph.concat(*vectors), index)] if vectors else []
+    if features.context is not None:
         inside = graph.unsqueeze(graph.cast(mask, "bool"), 2)
         in_sentences = graph.Where(inside, graph.Gather(ids["piece_ids"], index), 0)
         parts.append(add_context(graph, features.context, in_sentences))
@@ -44,7 +38,7 @@ def add_features(graph: Graph, features: WordFeatures, ids: dict[str, Value], in
 def _add_word_features(
     graph: Graph, features: WordFeatures, words: Any, chars: Any, pieces: Value | None
 ) -> list[Value]:
-    """Features (T, B, …) of words (T, B), characters (T, B, W) and, if there are any, pieces (T, B, P)."""
+    """Features (N, …) of words (N,), characters (N, W) and, if there are any, pieces (N, P)."""
     config = features.config
     vectors: list[Value] = []
     codes = features.char_types.long()
@@ -90,12 +84,12 @@ def _add_static(graph: Graph, static: StaticVectors, words: Value) -> Value:
 
 
 def _add_composed(graph: Graph, composed: ComposedVectors, pieces: Value) -> Value:
-    vectors = _frozen(graph, composed, pieces)  # (T, B, P, d)
-    count = graph.sum(graph.cast(pieces > 0, "int64"), -1)  # (T, B)
-    first = graph.squeeze(graph.slice(vectors, 0, 1, axis=2), 2)
+    vectors = _frozen(graph, composed, pieces)  # (N, P, d)
+    count = graph.sum(graph.cast(pieces > 0, "int64"), -1)  # (N,)
+    first = graph.Gather(vectors, 0, axis=1)
     divisor = graph.unsqueeze(graph.cast(graph.Max(count, 1), "float32"), -1)
-    last = graph.GatherND(vectors, graph.unsqueeze(graph.Max(count - 1, 0), -1), batch_dims=2)
-    parts = graph.concat(first, graph.sum(vectors, 2) / divisor, last)
+    last = graph.pick_rows(vectors, graph.Max(count - 1, 0))
+    parts = graph.concat(first, graph.sum(vectors, 1) / divisor, last)
     mixed = parts @ graph.weight(composed.mix.t()) + composed.bias
     return graph.Where(graph.unsqueeze(count > 1, -1), mixed, first)
 
@@ -106,20 +100,16 @@ def _add_composed(graph: Graph, composed: ComposedVectors, pieces: Value) -> Val
 def _casing(graph: Graph, types: Value) -> Value:
     upper, lower = graph.any(types == UPPER, -1), graph.any(types == LOWER, -1)
     without_all_upper = graph.Where(lower & ~upper, 2, 3)
-    return graph.Where(upper & ~lower, 0, graph.Where(_first(graph, types) == UPPER, 1, without_all_upper))
+    first = graph.Gather(types, 0, axis=1)
+    return graph.Where(upper & ~lower, 0, graph.Where(first == UPPER, 1, without_all_upper))
 
 
 def _shape(graph: Graph, types: Value, chars: Value) -> Value:
     capital = types == UPPER
     some = graph.any(capital, -1)
-    without_all = graph.Where(_first(graph, types) == UPPER, 1, graph.Where(some, 2, 3))
+    without_all = graph.Where(graph.Gather(capital, 0, axis=1), 1, graph.Where(some, 2, 3))
     exception = graph.any(~(capital | (chars == PADDING)), -1)
     return graph.Where(some & ~exception, 0, without_all)
-
-
-def _first(graph: Graph, types: Value) -> Value:
-    """The type of the first character of each word."""
-    return graph.squeeze(graph.slice(types, 0, 1, axis=2), 2)
 
 
 # --- Characters ------------------------------------------------------------------------------------------------------
@@ -127,34 +117,24 @@ def _first(graph: Graph, types: Value) -> Value:
 
 def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value, max_word_chars: int) -> Value:
     # Restore columns that the caller has cut off, if they change the result.
-    room = graph.Max(graph.Min(cnn.padding_needed(), max_word_chars - graph.size(chars, 2)), 0)
-    # A new first entry is the padding on either side of the rows.
-    place = torch.cat([torch.tensor([PADDING]), torch.arange(len(codes))])
-    characters = cnn.embedding.weight.detach()[place]
-    if cnn.with_types:
-        types = one_hot(codes[place], len(CHARACTER_TYPE_CODES))[:, 1 : CHARACTER_TYPES + 1]
-        characters = torch.cat([characters, types.to(characters.dtype)], 1)
-    padding = place == PADDING
-    if cnn.pads == "zeros":
-        characters = characters.masked_fill(padding.unsqueeze(1), 0)
-    elif cnn.pads == "word_end":
-        characters = F.pad(characters[1:], (0, 0, 1, 0))
-    rows = graph.Pad(chars + 1, graph.concat([0, 0, 0, 0, 0], room), 1)
-    rows = graph.Pad(rows, [0, 0, cnn.padding, 0, 0, cnn.padding], 0)
+    room = graph.Max(graph.Min(cnn.padding_needed(), max_word_chars - graph.size(chars, 1)), 0)
+    characters, padding = cnn.channels(torch.arange(len(codes)), codes)
+    rows = graph.Pad(chars + 1, graph.concat([0, 0, 0], room), 1)
+    rows = graph.Pad(rows, [0, cnn.padding, 0, cnn.padding], 0)
     table = graph.weight(characters)
     strongest = []
     filters: Any
     for width, filters in zip(cnn.widths, cnn.convolutions, strict=True):
-        positions = graph.size(rows, 2) - (width - 1)
+        positions = graph.size(rows, 1) - (width - 1)
         responses = None
         for offset in range(width):
             part = table @ graph.weight(filters.weight[:, :, offset].t())  # (C, filters)
             if cnn.centred and offset == (width - 1) // 2:
                 part = graph.Where(padding.unsqueeze(1), -torch.inf, part)
-            read = graph.Gather(part, graph.slice(rows, offset, positions + offset, axis=2))
+            read = graph.Gather(part, graph.slice(rows, offset, positions + offset, axis=1))
             responses = read if responses is None else responses + read
         assert responses is not None
-        best = graph.max(responses, 2)
+        best = graph.max(responses, 1)
         if cnn.centred:
             best = graph.Where(graph.IsInf(best), 0.0, best)
         strongest.append(best if filters.bias is None else best + filters.bias)
@@ -162,10 +142,9 @@ def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value,
     return graph.Tanh(vectors) if cnn.with_tanh else vectors
 
 
-def _add_lstm(graph: Graph, lstm: CharacterLstm, chars: Value) -> Value:
-    """Run all words of the batch at once, longest first; each step computes those that have not ended."""
-    time, batch, width = (graph.size(chars, axis) for axis in range(3))
-    rows = graph.reshape(chars, -1, width)  # (N, W)
+def _add_lstm(graph: Graph, lstm: CharacterLstm, rows: Value) -> Value:
+    """Run all words at once, longest first; each step computes those that have not ended."""
+    width = graph.size(rows, 1)
     if lstm.skip_unknown:
         rows = graph.Where(rows < len(RESERVED_CHARACTER_TYPES), PADDING, rows)
         place = graph.arange(width)
@@ -203,4 +182,4 @@ def _add_lstm(graph: Graph, lstm: CharacterLstm, chars: Value) -> Value:
     ends = graph.reshape(graph.transpose(h, 1, 0, 2), -1, lstm.output_size)
     # Restore the order of the words.
     place = graph.ScatterElements(order, order, graph.arange(graph.size(rows, 0)), axis=0)
-    return graph.reshape(graph.Where(has_characters, graph.Gather(ends, place), 0.0), time, batch, lstm.output_size)
+    return graph.Where(has_characters, graph.Gather(ends, place), 0.0)

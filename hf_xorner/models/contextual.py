@@ -83,16 +83,15 @@ class ContextualFeatures(nn.Module):
             pieces, counts = piece_ids[present] - 1, present.sum((1, 2))
             capacity = config.context_window - len(config.context_prefix) - len(config.context_suffix)
             windows = Windows.of(counts, capacity, config.context_overlap)
-            of_windows = self.read(pieces, windows)  # (pieces of all windows, hidden)
-            begins = windows.size.cumsum(0) - windows.size
+            of_windows, begins = self.read(pieces, windows)
             states = of_windows[begins[windows.home] + windows.place]
             in_word = present.sum(-1).flatten()  # (B · T,)
             word = torch.arange(len(in_word), device=in_word.device).repeat_interleave(in_word)
             sums = states.new_zeros(len(in_word), states.shape[-1]).index_add(0, word, states)
             return (sums / in_word.clamp(min=1).unsqueeze(1)).unflatten(0, piece_ids.shape[:2])
 
-    def read(self, pieces: Tensor, windows: Windows) -> Tensor:
-        """The states of the pieces of all windows in turn; windows of similar size are read together."""
+    def read(self, pieces: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
+        """The states of the pieces of all windows, longest first, and the row (N,) at which each window begins."""
         order = windows.size.argsort(descending=True, stable=True)
         first, size = windows.first[order], windows.size[order]
         sizes = size.tolist()
@@ -102,11 +101,7 @@ class ContextualFeatures(nn.Module):
             end = begin + max(1, PIECES_AT_ONCE // sizes[begin])
             parts.append(self.read_together(pieces, first[begin:end], size[begin:end]))
             begin = end
-        states = torch.cat(parts)
-        # Restore the order of the windows.
-        begins = (windows.size.cumsum(0) - windows.size)[order]
-        rank = torch.arange(len(states), device=size.device) - (size.cumsum(0) - size).repeat_interleave(size)
-        return torch.empty_like(states).index_copy(0, begins.repeat_interleave(size) + rank, states)
+        return torch.cat(parts), (size.cumsum(0) - size)[order.argsort()]
 
     def read_together(self, pieces: Tensor, first: Tensor, size: Tensor) -> Tensor:
         """The states of windows that start at `first` (n,) and have `size` (n,) pieces, longest first."""

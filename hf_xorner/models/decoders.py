@@ -148,9 +148,12 @@ class CrfDecoder(Decoder):
         self.start = nn.Parameter(torch.empty(size)) if with_start else None
 
     def label_axes(self) -> Axes:
-        """Transitions by the tags before and after, boundaries by their tag."""
+        """Transitions by the tags before and after, or by such pairs; boundaries by their tag."""
         tags = self.tags.inner_tags
+        pairs = [(before, after) for before in tags for after in tags]
         axes: Axes = {"transitions": (tags, tags), "start": (tags,), "end": (tags,)}
+        axes |= {"pairs.weight": (pairs, None), "pairs.bias": (pairs,)}
+        axes |= {"starts.weight": (tags, None), "starts.bias": (tags,)}
         return {name: axes[name] for name, _ in self.named_parameters()}
 
     def reset_parameters(self) -> None:
@@ -230,20 +233,6 @@ class ConditionedCrfDecoder(CrfDecoder):
         """Create a weight vector and a bias for each pair of tags."""
         self.pairs = PairScores(self.input_size, size, size)
         self.starts = PairScores(self.input_size, 1, size) if with_start else None
-
-    def label_axes(self) -> Axes:
-        """Rows of the weights are named by pairs of tags, those of the start by the first tag."""
-        tags = self.tags.inner_tags
-        rows: dict[str, list[Any]] = {
-            "pairs": [(before, after) for before in tags for after in tags],
-            "starts": tags,
-            "end": tags,
-        }
-        axes: Axes = {}
-        for name, values in self.named_parameters():
-            named = rows[name.partition(".")[0]]
-            axes[name] = (named, None) if values.dim() == 2 else (named,)
-        return axes
 
     def moves(self, states: Tensor) -> tuple[Tensor, Tensor | None]:
         """Scores of the transitions into every word, (B, T, K, K), and of the start (B, K)."""

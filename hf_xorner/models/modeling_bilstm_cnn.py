@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -42,25 +42,16 @@ class VariationalDropout(nn.Module):
 class BaselineEncoder(Encoder):
     """H→ = LSTM₂(LSTM₁(X)), H← = LSTM₄(LSTM₃(X)), H = [H→ ; H←]: the directions are only joined at the top."""
 
+    #: True if both directions of an upper layer read both directions of the layer below.
+    crossed: ClassVar[bool] = False
+
     def __init__(self, config: BiLstmCnnConfig, input_size: int) -> None:
         super().__init__()
         self.hidden_size = config.hidden_size
         self.dropout = VariationalDropout(config.dropout, shared=config.dropout_masks == "batch")
-        self.layers = nn.ModuleList(
-            BiLstmLayer(self.layer_input_size(config) if depth else input_size, config.hidden_size, gates_apart=False)
-            for depth in range(config.num_hidden_layers)
-        )
+        sizes = [input_size, *[config.hidden_size * (1 + self.crossed)] * (config.num_hidden_layers - 1)]
+        self.layers = nn.ModuleList(BiLstmLayer(size, config.hidden_size, gates_apart=False) for size in sizes)
         self.output_size = 2 * config.hidden_size
-
-    @staticmethod
-    def layer_input_size(config: BiLstmCnnConfig) -> int:
-        """Input size of a direction of an upper layer."""
-        return config.hidden_size
-
-    @staticmethod
-    def layer_inputs(states: Tensor) -> Tensor:
-        """The inputs of an upper layer's directions: states (2, B, T, H) → (2, B, T, d). Here each reads its own."""
-        return states
 
     @property
     def first_layer(self) -> Any:
@@ -76,7 +67,7 @@ class BaselineEncoder(Encoder):
         for depth, layer in enumerate(self.layers):
             if depth and output_hidden_states:
                 hidden_states += (concatenated(states),)
-            inputs = self.layer_inputs(states) if depth else states
+            inputs = concatenated(states).expand(2, -1, -1, -1) if depth and self.crossed else states
             recurrent_mask = None
             if self.dropout.active:
                 recurrent_mask = self.dropout.mask(inputs, 2, inputs.shape[1], self.hidden_size)
@@ -88,15 +79,7 @@ class BaselineEncoder(Encoder):
 class CrossEncoder(BaselineEncoder):
     """Both directions of an upper layer read [H→ ; H←] of the layer below (li2020, eq. 4 to 6)."""
 
-    @staticmethod
-    def layer_input_size(config: BiLstmCnnConfig) -> int:
-        """Input size of a direction of an upper layer: both directions."""
-        return 2 * config.hidden_size
-
-    @staticmethod
-    def layer_inputs(states: Tensor) -> Tensor:
-        """Each direction reads both: states (2, B, T, H) → (2, B, T, 2H)."""
-        return concatenated(states).expand(2, -1, -1, -1)
+    crossed = True
 
 
 class AttEncoder(BaselineEncoder):

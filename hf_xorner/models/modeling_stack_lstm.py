@@ -267,7 +267,8 @@ def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor
     arrival = torch.where(ended, before, leaving)
     going_on = system.trace(actions).depth.gather(1, arrival) > 0
     end = system.later(actions >= FIRST_REDUCE).gather(1, leaving).clamp(max=actions.shape[1] - 1)
-    at_arrival, at_step, at_end = (_at(log_probs, step).exp() for step in (arrival, leaving, end))
+    steps = (arrival, leaving, end)
+    at_arrival, at_step, at_end = (log_probs.take_along_dim(step.unsqueeze(-1), 1).exp() for step in steps)
     inside = at_arrival[..., SHIFT].masked_fill(~going_on, 0)
     closed = (1 - inside).clamp(min=0)
     unknown = going_on & ~ended
@@ -284,11 +285,6 @@ def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor
     if tags.chunked:
         public[..., tags.outside[1]] += outside
     return public
-
-
-def _at(values: Tensor, step: Tensor) -> Tensor:
-    """Values (B, S, d) at steps (B, T): (B, T, d)."""
-    return values.gather(1, step.unsqueeze(-1).expand(-1, -1, values.shape[2]))
 
 
 def _normal(weights: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from .word_ids import (
     WordPieces,
     Words,
     character_types,
-    check_text,
+    check_item,
     code_points,
     fold,
 )
@@ -116,8 +116,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         surfaces: Counter[str] = Counter()
         for number, sentence in enumerate(sentences):
+            check_item(sentence, number)
             if isinstance(sentence, str):
-                check_sentence(sentence, False, number)
                 sentence = [word for word, _ in split.pre_tokenize_str(sentence)]
             surfaces.update(sentence)
         words, counts = known_forms(surfaces, casing, digits)
@@ -297,7 +297,10 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             raise ValueError("WordCharTokenizer does not read pairs of texts; pass two texts.")
         batch, batched = _as_batch(text, is_split_into_words)
         for number, sentence in enumerate(batch):
-            check_sentence(sentence, is_split_into_words, number)
+            check_item(sentence, number)
+            if isinstance(sentence, str) == is_split_into_words:
+                kind = "lists of words" if is_split_into_words else "texts"
+                raise ValueError(f"With {is_split_into_words=} the tokenizer reads {kind}; text {number} is not one.")
         encodings = self._encode_words(batch, is_split_into_words)
         words = self.lookup.words_of(batch, is_split_into_words, encodings)
         if truncation_strategy != TruncationStrategy.DO_NOT_TRUNCATE and max_length is not None:
@@ -337,7 +340,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return BatchEncoding(data, rows, tensor_type=return_tensors)
 
     def words_of(self, batch: Sequence[Any], is_split_into_words: bool) -> Words:
-        """The words of texts, or of lists of words, as arrays over the batch; `check_sentence` must accept each."""
+        """The words of texts, or of lists of words, as arrays over the batch; `check_item` must accept each."""
         return self.lookup.words_of(batch, is_split_into_words)
 
     def _encode_words(self, batch: Sequence[Any], is_split_into_words: bool) -> list[Encoding]:
@@ -444,34 +447,13 @@ def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[
         for character in fold(surface, "keep", digits):
             characters[character] += count
     by_count = [sorted(counts.items(), key=lambda item: (-item[1], item[0])) for counts in (words, characters)]
-    return (
-        {word: count for word, count in by_count[0] if may_be_known(word)},
-        {character: count for character, count in by_count[1] if not _is_surrogate(character)},
-    )
+    return {word: count for word, count in by_count[0] if may_be_known(word)}, dict(by_count[1])
 
 
 def may_be_known(word: str) -> bool:
     """True if a word can be in the vocabulary."""
     reserved = word in ("", PAD, UNKNOWN) or word.startswith(_PLACEHOLDER)
-    return not reserved and len(word) <= LONGEST_KNOWN_WORD and not any(map(_is_surrogate, word))
-
-
-def _is_surrogate(character: str) -> bool:
-    return "\ud800" <= character <= "\udfff"
-
-
-def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> None:
-    """Raise if an item is not a text, or a list of words, or holds lone surrogates; the error names its number."""
-    if is_split_into_words:
-        kind = "a list of words, or a list of such lists"
-        fits = isinstance(sentence, (list, tuple)) and all(isinstance(word, str) for word in sentence)
-    else:
-        kind, fits = "a text or a list of texts", isinstance(sentence, str)
-    if not fits:
-        raise ValueError(
-            f"With is_split_into_words={is_split_into_words} the tokenizer reads {kind}; text {number} is neither."
-        )
-    check_text("".join(sentence), number)
+    return not reserved and len(word) <= LONGEST_KNOWN_WORD
 
 
 # --- Characters -----------------------------------------------------------------------------------------------------

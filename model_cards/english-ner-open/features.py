@@ -311,21 +311,27 @@ class CharacterCnn(CharacterEncoder):
         chars = torch.arange(len(char_types), device=rows.device)
         if self.dropping:
             chars, rows = _occurrences(rows)
-        # A new first entry is the padding on either side of the rows.
         rows = F.pad(rows + 1, (self.padding, self.padding))
+        characters, padding = self.channels(chars, char_types)
+        left_out = padding if self.centred else None
+        strongest = torch.cat([filters(characters, rows, left_out) for filters in self.convolutions], -1)
+        return strongest.tanh() if self.with_tanh else strongest
+
+    def channels(self, chars: Tensor, char_types: Tensor) -> tuple[Tensor, Tensor]:
+        """What the filters read of characters (C,): (C + 1, channels), and a mask of padding (C + 1,).
+
+        The new first entry is the padding on either side of the rows.
+        """
         chars = F.pad(chars, (1, 0), value=PADDING)
-        characters = self.vectors(chars)
+        characters, padding = self.vectors(chars), chars == PADDING
         if self.with_types:
             types = one_hot(char_types[chars], len(CHARACTER_TYPE_CODES))[..., 1 : CHARACTER_TYPES + 1]
             characters = torch.cat([characters, types.to(characters.dtype)], -1)
-        padding = chars == PADDING
         if self.pads == "zeros":
             characters = characters.masked_fill(padding.unsqueeze(1), 0)
         elif self.pads == "word_end":
             characters = F.pad(characters[1:], (0, 0, 1, 0))
-        left_out = padding if self.centred else None
-        strongest = torch.cat([filters(characters, rows, left_out) for filters in self.convolutions], -1)
-        return strongest.tanh() if self.with_tanh else strongest
+        return characters, padding
 
 
 class CharacterLstm(CharacterEncoder):

@@ -124,10 +124,15 @@ def fold(word: str, casing: str, digits: str) -> str:
     return word
 
 
-def check_text(text: str, number: int) -> None:
-    """Raise a ValueError that names the number of a text if it holds lone surrogates."""
+def check_item(item: Any, number: int) -> None:
+    """Raise if an item is not a text or a list of words, or holds lone surrogates; the error names its number."""
+    if not isinstance(item, (str, list, tuple)):
+        raise TypeError(f"Text {number} is a {type(item).__name__}, not a text or a list of words.")
     try:
+        text = "".join(item)
         text.isascii() or text.encode()
+    except TypeError:
+        raise ValueError(f"A list of words must contain only strings; text {number} contains something else.") from None
     except UnicodeEncodeError as error:
         raise ValueError(
             f"Text {number} holds a lone surrogate, U+{ord(text[error.start]):04X}, at character {error.start}; "

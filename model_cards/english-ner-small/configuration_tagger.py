@@ -267,7 +267,7 @@ class TaggerConfig(PreTrainedConfig):
         self.context_encoder = {
             name: value
             for name, value in encoder.to_dict().items()
-            if name not in ("_name_or_path", "transformers_version")
+            if name not in ("_name_or_path", "dtype", "transformers_version")
         }
         last = encoder.num_hidden_layers
         if not self.context_layers or max(self.context_layers) > last:
