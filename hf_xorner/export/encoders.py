@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..models.layers import WindowedSelfAttention
-from ..models.modeling_bilstm_cnn import AttEncoder, BaselineEncoder, CrossEncoder
+from ..models.modeling_bilstm_cnn import AttEncoder, BaselineEncoder
 from ..models.modeling_cnn_lstm_crf import CnnLstmCrfEncoder
 from ..models.modeling_grn import DirectRelation, GatedRelation, GrnEncoder, Relation
 from ..models.modeling_id_cnn import IdCnnEncoder
@@ -32,7 +32,7 @@ def _bilstm_cnn(encoder: BaselineEncoder, graph: Graph, features: Value, lengths
     forward = backward = features
     layer: Any
     for depth, layer in enumerate(encoder.layers):
-        if depth and isinstance(encoder, CrossEncoder):
+        if depth and encoder.crossed:
             forward = backward = graph.concat(forward, backward)
         forward, backward = add_recurrence(graph, layer, forward, backward, lengths)
     return graph.concat(forward, backward)

@@ -318,9 +318,9 @@ class CharacterCnn(CharacterEncoder):
         return strongest.tanh() if self.with_tanh else strongest
 
     def channels(self, chars: Tensor, char_types: Tensor) -> tuple[Tensor, Tensor]:
-        """What the filters read of characters (C,): (C + 1, channels), and a mask of padding (C + 1,).
+        """Return the inputs of the filters (C + 1, channels) for characters (C,), and a mask (C + 1,) of padding.
 
-        The new first entry is the padding on either side of the rows.
+        The first entry is new: the padding on either side of the rows.
         """
         chars = F.pad(chars, (1, 0), value=PADDING)
         characters, padding = self.vectors(chars), chars == PADDING
