@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
 from transformers.utils import logging
 
-from .errors import DataError, why_not_loaded
+from .errors import DataError, first_line, why_not_loaded
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -101,6 +102,15 @@ def check_fit(config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
             raise ValueError(
                 f"The tokenizer has {field}={value!r} and the model {field}={expected!r}; load both from one folder."
             )
+
+
+def moved(model: Any, device: str | torch.device) -> Any:
+    """Move a model to a device, and return it."""
+    try:
+        return model.to(device)
+    # AssertionError if PyTorch was not built for the device.
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device={str(device)!r}: {first_line(error)}.") from None
 
 
 @contextmanager

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from .entities import BaseTagger, NumberByLabel, batches_of
-from .errors import first_line
 from .files import english
-from .loading import check_fit, load
+from .loading import check_fit, load, moved
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
 from .models.word_ids import Words
@@ -50,7 +49,7 @@ class Tagger(BaseTagger):
     ) -> None:
         check_fit(model.config, tokenizer)
         super().__init__(model.config.labels, tokenizer, min_score, getattr(model.config, "min_score", None))
-        self.model = model.eval() if device is None else _moved(model.eval(), device)
+        self.model = model.eval() if device is None else moved(model.eval(), device)
         #: The scores of the held-out splits by their names, if the tagger comes from `hf_xorner.train`.
         self.scores: dict[str, dict[str, Any]] | None = None
 
@@ -193,11 +192,3 @@ def _pad(values: Tensor, mask: Tensor) -> Tensor:
     padded = values.new_zeros(*mask.shape, *values.shape[1:])
     padded[mask] = values
     return padded
-
-
-def _moved(model: TaggerForTokenClassification, device: str | torch.device) -> TaggerForTokenClassification:
-    try:
-        return model.to(device)
-    # AssertionError if PyTorch was not built for the device.
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device={str(device)!r}: {first_line(error)}.") from None

@@ -64,7 +64,8 @@ OPTIONS = ["--encoder", "encoder", "--vocab", "words.txt", "--dim", 3, "--layers
 
 def test_distilled_and_composed_vectors_match_the_library(run, encoder, tmp_path):
     assert "dim=900: the encoder's vectors have" in fault(run("distill", *OPTIONS, "--dim", 900))
-    ok(run("distill", *OPTIONS))
+    assert "device='nowhere': " in fault(run("distill", *OPTIONS, "--device", "nowhere"))
+    ok(run("distill", *OPTIONS, "--device", "cpu"))
     vectors = read_vectors(tmp_path / "out")
     assert vectors.words == ["oslo", "rains", "a", "rain"]
     states = encode_words(vectors.words, encoder, [1, 2])

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from ..corpora import load_corpus
 from ..errors import DataError
+from ..loading import moved
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS
 from ..options import Commands, option, run_command
@@ -83,6 +84,7 @@ class DistillOptions(_WritingOptions):
     composed: bool = option(False, "Write a vector for each subword piece, from which any word is composed.")
     dim: int = option(DIM, "Number of principal components.", bounds=(1, math.inf))
     layers: list[int] = option([], "Numbers of the averaged hidden states, from 0; by default from 2 on.")
+    device: str = option("cpu", "The device of the encoder, such as cuda.")
 
 
 def convert(options: ConvertOptions) -> None:
@@ -127,6 +129,7 @@ def distill(options: DistillOptions) -> None:
     most = encoder.model.config.hidden_size
     if options.dim > most:
         raise ValueError(f"dim={options.dim}: the encoder's vectors have {most} dimensions; give 1 to {most}.")
+    moved(encoder.model, options.device)
     progress = partial(tqdm, desc="encoding", disable=None)
     layers = options.layers or None
     if not options.composed:

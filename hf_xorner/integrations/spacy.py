@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SCORE = "score"
 
 
+@Language.factory("hf_xorner", assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type", f"span._.{SCORE}"])
 class TaggerComponent(Pipe):
     """A component that sets the entities of documents; each document is tagged as one sentence of spaCy's tokens.
 
@@ -30,6 +31,7 @@ class TaggerComponent(Pipe):
     are part of its span. A worker process of `nlp.pipe(…, n_process=2)` runs PyTorch with one thread.
 
     Args:
+        nlp: The pipeline, which is not used.
         name: The name of the component in the pipeline.
         model: A folder or a repository on the Hub, which is loaded with the first text. A saved pipeline contains the
             model, and loads this copy.
@@ -46,6 +48,7 @@ class TaggerComponent(Pipe):
 
     def __init__(
         self,
+        nlp: Language | None,
         name: str,
         model: str,
         spans_key: str | None = None,
@@ -145,21 +148,3 @@ class TaggerComponent(Pipe):
         """Load the model that `to_disk` saved."""
         self._load(str(path))
         return self
-
-
-@Language.factory(
-    "hf_xorner",
-    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type", f"span._.{SCORE}"],
-    default_config={"spans_key": None, "min_score": None, "overwrite": False, "device": None},
-)
-def make_component(
-    nlp: Language,
-    name: str,
-    model: str,
-    spans_key: str | None,
-    min_score: float | dict[str, float] | None,
-    overwrite: bool,
-    device: str | None,
-) -> TaggerComponent:
-    """Create the component for spaCy's entry point; see `TaggerComponent`."""
-    return TaggerComponent(name, model, spans_key, min_score, overwrite, device)

@@ -79,7 +79,7 @@ def test_white_space_inside_of_an_entity_is_part_of_it():
             assert items == [["in", "New", "York", "now"]]
             return [[Entity(label="LOC", text="New York", start=3, end=11, word_start=1, word_end=3, score=0.5)]]
 
-    component = TaggerComponent("own", "nowhere")
+    component = TaggerComponent(None, "own", "nowhere")
     component._tagger = Fixed()
     doc = component(Doc(spacy.blank("en").vocab, words=["\t", "in", "\n", "New", "\n", "York", " ", "now"]))
     assert [(ent.start, ent.end, ent.label_, ent._.score) for ent in doc.ents] == [(3, 6, "LOC", 0.5)]
