@@ -213,7 +213,7 @@ def usual_layers(last: int) -> list[int]:
     return list(range(min(2, last), last + 1))
 
 
-#: Number of words that are encoded at a time; they have similar lengths, so there is little padding.
+#: Number of words that are encoded at a time; they have equally many pieces, so there is little padding.
 _BATCH = 256
 
 #: Maximum number of a word's pieces in the fit of the composition.
@@ -240,7 +240,7 @@ def encode_words(
     model, layers = encoder.model, _checked(layers, encoder.model)
     frame = encoder.pieces.frame()
     longest = encoder.window - sum(map(len, frame))
-    order = sorted(range(len(words)), key=lambda index: len(words[index]))
+    order = np.argsort([np.count_nonzero(encoder.pieces.of([word], longest)) for word in words], kind="stable")
     vectors = np.zeros((len(words), model.config.hidden_size), dtype=np.float32)
     model.eval()
     batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
