@@ -10,6 +10,7 @@ from argparse import SUPPRESS
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -413,8 +414,8 @@ def _described(config: type) -> dict[str, str]:
     """Return the descriptions of a config's fields from the docstrings of its classes."""
     texts: dict[str, str] = {}
     for documented in reversed(config.__mro__):
-        _, _, arguments = (vars(documented).get("__doc__") or "").partition("Args:\n")
-        for name, text in re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", arguments, re.MULTILINE):
+        _, _, arguments = cleandoc(vars(documented).get("__doc__") or "").partition("Args:\n")
+        for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", arguments, re.MULTILINE):
             texts[name] = " ".join(text.split())
     return texts
 
