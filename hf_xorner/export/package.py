@@ -82,7 +82,7 @@ def _metadata(source: str, name: str, version: str) -> str:
         f"Version: {version}",
         "Summary: A tagger for words in text, by ONNX Runtime",
         *([f"License: {card.data.license}"] if card and card.data.license else []),
-        "Requires-Python: >=3.10",
+        "Requires-Python: >=3.11",
         *(f"Requires-Dist: {requirement}" for requirement in needed),
         "Description-Content-Type: text/markdown",
     ]

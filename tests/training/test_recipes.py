@@ -1,5 +1,6 @@
 """The package's recipes and tables: their options, inheritance, and published scores."""
 
+import tomllib
 import zlib
 
 import pytest
@@ -139,7 +140,6 @@ def test_faulty_recipes_are_refused_with_their_name(tmp_path):
 
 
 def test_recipes_are_part_of_the_wheel():
-    tomllib = pytest.importorskip("tomllib", reason="came with Python 3.11")
     with (REPOSITORY / "pyproject.toml").open("rb") as file:
         patterns = tomllib.load(file)["tool"]["setuptools"]["package-data"]["hf_xorner"]
     shipped = {path for pattern in patterns for path in (REPOSITORY / "hf_xorner").glob(pattern)}
