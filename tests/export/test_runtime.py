@@ -211,7 +211,7 @@ def texts(count):
         words = ("".join(chooser.choices("aeinrst", k=chooser.randint(1, 9))) for _ in range(chooser.randint(1, 40)))
         yield " ".join(words).capitalize()
 
-for _ in OnnxTagger.from_pretrained(folder).stream(texts(10_000)):
+for _ in OnnxTagger.from_pretrained(folder, threads=2).stream(texts(10_000)):
     pass
 print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 """
