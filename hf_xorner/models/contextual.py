@@ -13,7 +13,7 @@ from .frozen_vectors import NEEDS_PIECES
 
 #: Pieces, padding included, that the encoder reads at a time; limits the memory for long documents. Fewer on a CPU, so
 #: that windows of one length are read together: with all in one batch, a third of its work was padding.
-PIECES_AT_ONCE, ON_CPU = 8192, 512
+PIECES_AT_ONCE, PIECES_ON_CPU = 8192, 512
 
 
 class Windows(NamedTuple):
@@ -97,7 +97,7 @@ class ContextualFeatures(nn.Module):
         first, size = windows.first[order], windows.size[order]
         sizes = size.tolist()
         parts = [pieces.new_zeros(0, self.output_size, dtype=self.encoder.dtype)]
-        begin, most = 0, ON_CPU if pieces.device.type == "cpu" else PIECES_AT_ONCE
+        begin, most = 0, PIECES_ON_CPU if pieces.device.type == "cpu" else PIECES_AT_ONCE
         while begin < len(sizes):
             end = begin + max(1, most // sizes[begin])
             parts.append(self.read_together(pieces, first[begin:end], size[begin:end]))

@@ -127,7 +127,7 @@ def test_many_pieces_are_encoded_in_chunks(monkeypatch):
     model, ids = tagger("bert", context_window=9, context_overlap=3), piece_ids("bert", TEXTS)
     expected = model.features.context(ids)
     calls = []
-    monkeypatch.setattr("hf_xorner.models.contextual.ON_CPU", 20)
+    monkeypatch.setattr("hf_xorner.models.contextual.PIECES_ON_CPU", 20)
     model.features.context.encoder.register_forward_pre_hook(
         lambda module, args, kwargs: calls.append(kwargs["input_ids"].shape), with_kwargs=True
     )
