@@ -48,7 +48,6 @@ NOT_FOR_MODELS = {
     ),
 }
 _PAIRS = "The tokenizer reads single texts and refuses pairs (test_tokenizer.py)."
-_TRAINED = "`from_corpus` builds a tokenizer; `train_new_from_iterator` says so."
 NOT_FOR_TOKENIZERS = {
     "test_alignment_methods": _PAIRS,
     "test_call": _PAIRS,
@@ -64,8 +63,6 @@ NOT_FOR_TOKENIZERS = {
     "test_maximum_encoding_length_single_input": (
         "Wants the warning that a text of more than model_max_length tokens fails in the model; here it does not."
     ),
-    "test_training_new_tokenizer": _TRAINED,
-    "test_training_new_tokenizer_with_special_tokens_change": _TRAINED,
 }
 
 #: Hidden states besides the word features.
@@ -152,7 +149,7 @@ def failures(case, not_applicable):
         setattr(case, name, unittest.skip(reason)(getattr(case, name)))
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
-    assert result.testsRun - len(result.skipped) >= 4
+    assert result.testsRun - len(result.skipped) > 5
     return {test.id(): text.strip().splitlines()[-1] for test, text in result.failures + result.errors}
 
 
@@ -176,4 +173,7 @@ def test_the_tokenizer_passes_the_mixins(module, mixin, mixins, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     fields = {"tokenizer_class": WordCharTokenizer, "from_pretrained_id": str(tmp_path), "test_seq2seq": False}
     case = type("TokenizerTest", (getattr(mixins(module), mixin), unittest.TestCase), fields)
-    assert failures(case, {name: reason for name, reason in NOT_FOR_TOKENIZERS.items() if hasattr(case, name)}) == {}
+    failed = failures(case, {name: reason for name, reason in NOT_FOR_TOKENIZERS.items() if hasattr(case, name)})
+    # Two tests of the second module train a new tokenizer, which is refused.
+    refused = "NotImplementedError: Build a tokenizer with WordCharTokenizer.from_corpus."
+    assert list(failed.values()) == [refused] * (2 * (mixin == "TokenizersBackendTesterMixin"))
