@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .training import TaggerTrainer
     from .training.run import train
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Entities",

@@ -66,7 +66,7 @@ def _more_like(reference: Dataset, source: str, corpus: DatasetDict) -> Dataset:
     if lacking := [source_names[tag] for tag in used if source_names[tag] not in names]:
         raise DataError(
             f"more_data={source!r}: the label {lacking[0]!r} is not among dataset's, which are {', '.join(names)}; "
-            "rename its type with types, as in 'person=PER,product=?'."
+            "rename its type with types, as in person=PER."
         )
     # The last entry is for -1, the number of words without a label.
     numbers = [*(names.index(label) if label in names else -1 for label in source_names), -1]
