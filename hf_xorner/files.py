@@ -28,7 +28,6 @@ ENGLISH = "english-ner-small"
 BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
 GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
-_HASH_BLOCK = 1 << 20  # bytes that are read at a time
 # Seconds to wait for a lock that may be about to be released.
 _PATIENCE = 1.0
 
@@ -41,6 +40,11 @@ def english() -> str:
 
 
 # --- Reading ---------------------------------------------------------------------------------------------------------
+
+
+def expanded(path: str | Path) -> Path:
+    """Replace ``~`` by the home folder; a path with an unknown user is not changed, unlike by `Path.expanduser`."""
+    return Path(os.path.expanduser(path))
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -105,7 +109,7 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.is_relative_to("/dev"):
         yield path
         return
-    path = path.expanduser()
+    path = expanded(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -132,6 +136,12 @@ def write_whole(path: Path, content: str | bytes) -> Path:
     return path
 
 
+def write_json(path: str | Path, content: Any) -> Path:
+    """Write content as JSON, as `replacing` does, and return the path."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return write_whole(Path(path), f"{text}\n")
+
+
 def check_apart(output: str | Path, *inputs: str | Path) -> None:
     """Check that writing an output would not destroy an input, even through links.
 
@@ -144,11 +154,11 @@ def check_apart(output: str | Path, *inputs: str | Path) -> None:
     Raises:
         DataError: If the output is an input.
     """
-    target = Path(output).expanduser()
+    target = expanded(output)
     if not target.exists():
         return
     for name in inputs:
-        source = Path(name).expanduser()
+        source = expanded(name)
         if not source.exists():
             continue
         inside = source.rglob("*") if source.is_dir() and not target.is_dir() else ()
@@ -158,11 +168,8 @@ def check_apart(output: str | Path, *inputs: str | Path) -> None:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:  # hashlib.file_digest came with Python 3.11
-        while block := file.read(_HASH_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def file_fingerprint(path: Path) -> dict[str, Any]:

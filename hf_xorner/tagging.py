@@ -23,7 +23,17 @@ from tqdm import tqdm
 
 from .entities import BATCHES_AHEAD, Annotation, BaseTagger, Entities, Entity, NumberByLabel, number_by_label
 from .errors import DataError, first_line
-from .files import BYTE_ORDER_MARK, GZIP_ERRORS, check_apart, decompressed, english, files_below, locked, open_bytes
+from .files import (
+    BYTE_ORDER_MARK,
+    GZIP_ERRORS,
+    check_apart,
+    decompressed,
+    english,
+    expanded,
+    files_below,
+    locked,
+    open_bytes,
+)
 from .options import check_values, option
 
 _log = logging.getLogger(__name__)
@@ -163,10 +173,10 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
         LockedError: If another run is writing the output.
     """
     tally = Tally()
-    output = Path(options.output).expanduser() if options.output else None
+    output = expanded(options.output) if options.output else None
     pairs: list[tuple[str, Path | None]] = [(source, output)]
-    if source != STDIN and not _is_text(source) and Path(source).expanduser().is_dir():
-        pairs = list(_pairs_of_folder(Path(source).expanduser(), output, options))
+    if source != STDIN and not _is_text(source) and expanded(source).is_dir():
+        pairs = list(_pairs_of_folder(expanded(source), output, options))
     elif output and output.exists() and not (options.overwrite and output.is_file()):  # /dev/null is no file
         raise DataError(f"{output}: exists already; choose another output{', or set overwrite' * output.is_file()}.")
     for name, target in pairs:
@@ -294,7 +304,7 @@ def _outputs(
 
 def _is_text(source: str) -> bool:
     """Return True if a source is a text: it contains a blank and is not the name of a file or folder."""
-    return bool(re.search(r"\s", source)) and not os.path.exists(os.path.expanduser(source))
+    return bool(re.search(r"\s", source)) and not os.path.exists(expanded(source))
 
 
 def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
@@ -316,7 +326,7 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     """Return the format of a source, and its records."""
     if _is_text(source):
         return "text", iter([_record({"text": source}, "text", "the text")])
-    path = Path(source).expanduser()
+    path = expanded(source)
     if source != STDIN and not path.exists():
         return "parquet", _rows_on_the_hub(source, options)
     if options.split:
@@ -361,7 +371,7 @@ def _kind_of(first: str, kind: str, options: TaggingOptions) -> str:
 
 def _lines(source: str) -> Iterator[str]:
     """Yield the lines of a file or of standard input, plain or gzip; bytes that are not UTF-8 become surrogates."""
-    opened = nullcontext(decompressed(sys.stdin.buffer)) if source == STDIN else open_bytes(Path(source).expanduser())
+    opened = nullcontext(decompressed(sys.stdin.buffer)) if source == STDIN else open_bytes(expanded(source))
     try:
         with opened as file:
             for number, line in enumerate(file):

@@ -84,4 +84,6 @@ def test_a_conversion_never_replaces_its_input(run, tmp_path):
     (tmp_path / "mine").rename(tmp_path / "wnut17")
     path = tmp_path / "wnut17" / "train.conll"
     assert "is an input" in fault(run("stats", "wnut17", "--data_dir", tmp_path, "--json", "wnut17/train.conll"))
+    for _ in range(2):  # a folder with the name of the generated corpus is no input
+        ok(run("stats", "xor", "--json", "xor/stats.json"))
     assert path.read_text() == "Ada S-PER\nleft O\n"

@@ -299,6 +299,7 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("cut.json",), "cut.json: is not JSON"),
         (("onto.conll",), "onto.conll: CoNLL-2012"),
         (("nothing.txt",), "there is no such file"),
+        (("~nobody/texts.txt",), "there is no such file"),
         (("nobody/nothing",), "nobody/nothing"),
     ):
         assert sentence in fault(tag(*arguments)), arguments

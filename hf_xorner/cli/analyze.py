@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,7 +10,7 @@ from typing import Any
 
 from ..corpora import load_corpus
 from ..corpora.assemble import words_and_tags
-from ..files import write_whole
+from ..files import write_json
 from ..options import Commands, option, run_command
 from ..papers.chunk_tags import raw_chunk_tags
 from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
@@ -66,8 +65,7 @@ class PairOptions:
 def write_figures(name: str, figures: Any, output: str | None) -> None:
     """Write the figures of an analysis into the output folder, if there is one."""
     if output:
-        text = json.dumps(figures, indent=2, ensure_ascii=False) + "\n"
-        print(f"written: {write_whole(Path(output) / f'{name}.json', text)}")
+        print(f"written: {write_json(Path(output) / f'{name}.json', figures)}")
 
 
 def prove(options: ProofOptions) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import math
 import multiprocessing
 import tempfile
@@ -25,7 +24,7 @@ from torch.utils.data import DataLoader
 from .. import Tagger, load_corpus
 from ..corpora.assemble import words_and_tags
 from ..export.runtime import OnnxTagger
-from ..files import write_whole
+from ..files import write_json
 from ..options import option, read_options
 from ..registration import CONFIGS
 from ..training import TaggerTrainer, TaggingCollator, prepare
@@ -108,7 +107,7 @@ def run(words: Iterable[str]) -> None:
         cells = (f"{row[key]:,.{0 if row[key] >= 1000 else 2}f}" if key in row else "" for key in columns)
         print(f"{name:<40}" + "".join(f"{cell:>14}" for cell in cells))
     if options.json:
-        write_whole(Path(options.json), json.dumps(rows, indent=2) + "\n")
+        write_json(options.json, rows)
 
 
 def measure(names: list[str], options: Options, folder: str) -> Rows:
@@ -144,7 +143,8 @@ def measure(names: list[str], options: Options, folder: str) -> Rows:
         rows[name][kind] = count[kind] / least if kind in count else 1000 * least
     for name in names:
         with new_process() as process:
-            rows[name]["peak_mb"] = process.submit(peak_mb, name, options, folder).result()
+            peak = process.submit(peak_mb, name, options, folder).result()
+            rows[name] |= {} if peak is None else {"peak_mb": peak}
     for row in rows.values() if options.against else ():
         row["times_spacy"] = row["tag"] / rows["spacy"]["tag"]
     return rows
@@ -250,14 +250,14 @@ def single_seconds(tagger: Callable[[list[str]], Any], sentences: list[list[str]
     return median(seconds)
 
 
-def peak_mb(name: str, options: Options, folder: str) -> float:
-    """Train and tag with a model; return the peak memory of this process, in MB."""
+def peak_mb(name: str, options: Options, folder: str) -> float | None:
+    """Train and tag with a model; return the peak memory of this process in MB; None if the system does not tell."""
     trainer = fitted(name, options, folder)
     Tagger(trainer.model, trainer.processing_class).tag(trainer.train_dataset["tokens"][:])
     if options.device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
     status = Path("/proc/self/status")  # of Linux
-    return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024 if status.exists() else math.nan
+    return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024 if status.exists() else None
 
 
 # --- spaCy -----------------------------------------------------------------------------------------------------------

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..corpora import Reading, corpus_statistics, load_corpus, statistics_table, write_corpus
 from ..corpora.assemble import assemble
 from ..corpora.load import inputs_of
 from ..corpora.schemes import WRITTEN_SCHEMES
 from ..corpora.source import SEPARATORS, WRITTEN_FORMATS
-from ..files import check_apart, write_whole
+from ..files import check_apart, write_json
 from ..options import Commands, option, run_command
 
 EXAMPLES = (
@@ -76,7 +74,7 @@ def stats(options: StatsOptions) -> None:
     statistics = corpus_statistics(corpus)
     if options.json:
         check_apart(options.json, *inputs_of(options.dataset, options.data_dir))
-        write_whole(Path(options.json), json.dumps(statistics, indent=2, ensure_ascii=False) + "\n")
+        write_json(options.json, statistics)
     print(statistics_table(statistics))
 
 

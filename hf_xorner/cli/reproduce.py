@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from ..files import locked, write_whole
+from ..files import locked, write_json, write_whole
 from ..options import option, read_options
 from ..papers.jobs import NOT_SELECTED, Plan, Settings, execute, plan
 from ..papers.presentation import to_json, to_markdown
@@ -103,7 +103,7 @@ def write(filled: Filled, base: Path, results: str | None) -> list[Path]:
     """Write the filled table, and return the files."""
     written = [
         write_whole(base.with_name(f"{base.name}.md"), to_markdown(filled)),
-        write_whole(base.with_name(f"{base.name}.json"), to_json(filled)),
+        write_json(base.with_name(f"{base.name}.json"), to_json(filled)),
     ]
     if results:
         merge_results(Path(results), filled)

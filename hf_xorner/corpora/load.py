@@ -15,7 +15,7 @@ from datasets import Dataset, DatasetDict, load_dataset
 from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import BYTE_ORDER_MARK
+from ..files import BYTE_ORDER_MARK, expanded
 from .assemble import TAGS, TOKENS, TRAIN, Split, assemble
 from .formats.columns import read_columns, split_lines
 from .formats.conll2012 import BEGINS, read_conll2012
@@ -70,20 +70,18 @@ def splits_of_folder(
     if report := files.report(folder):
         _log.warning("%s: %s.", folder, report)
     names = next(iter(files.splits.values()))[0].with_name("label.json")
-    if not reading.tag_names and names.is_file():
-        tag_names = _tag_names_in(names)
-    reading = replace(reading, tag_names=reading.tag_names or tag_names.split())
+    named = reading.tag_names or (_tag_names_in(names) if names.is_file() else tag_names.split())
+    reading = replace(reading, tag_names=named)
     return {name: split_of_files(paths, reading, repairs, unnamed) for name, paths in files.splits.items()}
 
 
-def _tag_names_in(path: Path) -> str:
+def _tag_names_in(path: Path) -> list[str]:
     """Return the names of the tags in a file label.json of T-NER, which maps names to numbers."""
     try:
         numbers = json.loads(path.read_text(encoding="utf-8"))
         names = sorted(numbers, key=lambda name: numbers[name])
-        joined = " ".join(names)
-        if joined.split() == names and [numbers[name] for name in names] == list(range(len(names))):
-            return joined
+        if [numbers[name] for name in names] == list(range(len(names))):
+            return names
     except (ValueError, TypeError, LookupError):
         pass
     raise DataError(f"{path}: expected an object of names and their numbers from 0; give tag_names.")
@@ -255,20 +253,6 @@ def load_hub_dataset(name: str, **options: Any) -> Any:
         ) from error
 
 
-def splits_of_hub(name: str, reading: Reading) -> dict[str, Split]:
-    """Return the splits of a dataset on the Hub.
-
-    Args:
-        name: ``owner/name``. The dataset needs a column ``tokens``, and a column ``ner_tags`` or ``tags`` of class
-            labels or strings.
-        reading: The options of reading.
-
-    Raises:
-        DataError: If it cannot be loaded, or has no known split.
-    """
-    return _splits_of_tables(name, load_hub_dataset(name), reading)
-
-
 def _splits_of_tables(name: str, datasets: Any, reading: Reading) -> dict[str, Split]:
     named: dict[str, str] = {}
     # A split's own name comes before names that contain it, such as train_small.
@@ -401,26 +385,24 @@ def _splits_of(source: str | Path, data_dir: str | Path | None, reading: Reading
     if isinstance(source, str) and name in NAMED_CORPORA:
         return _splits_of_named(name, data_dir, reading, repairs)
     # If the source is absolute, data_dir is ignored.
-    path = _expanded(data_dir or "") / _expanded(source)
+    path = expanded(data_dir or "") / expanded(source)
     if name and path.is_dir():
         return splits_of_folder(path, reading, repairs)
     if path.is_file():
         return {TRAIN: split_of_files([path], reading, repairs)}
     # A name with the suffix of a data file is a mistyped path, so the Hub is not asked.
     if _HUB_NAME.fullmatch(name) and not has_data_suffix(path):
-        return splits_of_hub(name, reading)
+        return _splits_of_tables(name, load_hub_dataset(name), reading)
     raise DataError(f"{name}: no such file or folder; {_EXPECTED}.")
 
 
 def inputs_of(source: str | Path, data_dir: str | Path | None = None) -> list[Path]:
     """Return the file or folder that `load_corpus` reads; none for a generated corpus or one from the Hub."""
-    base = _expanded(data_dir or "")
+    if isinstance(source, str) and source == "xor":
+        return []
     if isinstance(source, str) and source in NAMED_CORPORA:
-        base = _expanded(data_dir or os.environ.get(CORPORA_VARIABLE, ""))
-        corpus = NAMED_CORPORA[source]
-        folder = _folder_of(source, base, corpus.prefix)
-        return [folder] if folder else []
-    path = base / _expanded(source)
+        return list(filter(None, [_folder_of(source, data_dir)]))
+    path = expanded(data_dir or "") / expanded(source)
     return [path] if path.exists() else []
 
 
@@ -428,18 +410,19 @@ def _splits_of_named(name: str, data_dir: str | Path | None, reading: Reading, r
     """Return the splits of a named corpus from local files, or else from the Hub."""
     corpus = NAMED_CORPORA[name]
     inside = corpus.folders[0] if corpus.prefix else name
-    base = data_dir if data_dir is not None else os.environ.get(CORPORA_VARIABLE)
-    folder = _folder_of(name, _expanded(base), corpus.prefix) if base else None
+    folder = _folder_of(name, data_dir)
     if folder and name == "ontonotes5":
         return splits_of_ontonotes(folder, reading, repairs)
     if folder:
         return splits_of_folder(folder, reading, repairs, corpus.prefix, corpus.tag_names)
     if data_dir is not None:
-        raise DataError(f"{base}: no files of {name} here; put {corpus.files} there, or into a folder {inside} in it.")
+        raise DataError(
+            f"{data_dir}: no files of {name} here; put {corpus.files} there, or into a folder {inside} in it."
+        )
     why = "the Hub has no copy of it"
     if corpus.hub is not None:
         try:
-            return splits_of_hub(corpus.hub, reading)
+            return _splits_of_tables(corpus.hub, load_hub_dataset(corpus.hub), reading)
         except DataError as error:
             why = f"its copy {corpus.hub} on the Hub cannot be loaded ({first_line(error.__cause__ or error)})"
     raise DataError(
@@ -448,14 +431,11 @@ def _splits_of_named(name: str, data_dir: str | Path | None, reading: Reading, r
     )
 
 
-def _expanded(path: str | Path) -> Path:
-    """Replace ``~`` by the home folder; a path with an unknown user is not changed."""
-    return Path(os.path.expanduser(path))
-
-
-def _folder_of(name: str, base: Path, prefix: str = "") -> Path | None:
-    """Return the folder of a named corpus: one of the subfolders, or the folder itself."""
-    if not base.is_dir():
+def _folder_of(name: str, data_dir: str | Path | None) -> Path | None:
+    """Return the folder of a named corpus: one in `data_dir` or else in HF_XORNER_CORPORA, or this folder itself."""
+    given = data_dir if data_dir is not None else os.environ.get(CORPORA_VARIABLE)
+    base, prefix = expanded(given or ""), NAMED_CORPORA[name].prefix
+    if not given or not base.is_dir():
         return None
     folders = sorted(path for path in base.iterdir() if path.is_dir())
     # A folder with exactly this name comes first.

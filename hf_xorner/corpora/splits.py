@@ -121,7 +121,8 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> SplitFile
             files.ignored[_NO_TABLES] = unused
     for split, paths in files.splits.items():
         files.splits[split] = _of_one_claim(paths, split, folder)
-        if unused := [path for path in paths if path not in files.splits[split]]:
+        used = set(files.splits[split])
+        if unused := [path for path in paths if path not in used]:
             files.ignored.setdefault(_TAKEN, []).extend(unused)
         _check_parts(files.splits[split])
     return files
@@ -143,7 +144,8 @@ def find_unnamed(folder: Path) -> SplitFiles:
         raise DataError(f"{folder}: {fault}; convert it to CoNLL columns, CSV or JSON of words and tags.")
     first = min(_LATER.get(suffix_of(path), 0) for path in data)
     data = [path for path in data if _LATER.get(suffix_of(path), 0) == first]
-    unused = [path for path in files if path not in data and _reason_against(path) != _READ_ALONG]
+    used = set(data)
+    unused = [path for path in files if path not in used and _reason_against(path) != _READ_ALONG]
     return SplitFiles({"train": data}, {_NOT_DATA: unused} if unused else {}, {"train": data})
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from datasets import Dataset, DatasetDict
 
 from ..errors import DataError
-from ..files import check_apart, replacing
+from ..files import check_apart, expanded, replacing
 from .assemble import DOC_ID, POS_TAGS, TAGS, TOKENS, label_names_of, words_and_tags
 from .formats.columns import DOCUMENT_START
 from .formats.json_lines import TEXT_KEY
@@ -44,6 +44,8 @@ def _as_columns(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
             if sentence.doc_id is None:
                 raise DataError(f"{sentence.place()}: has no document, unlike those before it; write jsonl.")
             document = sentence.doc_id
+            if re.search(r"[\r\n]", document):
+                raise DataError(f"{sentence.place()}: the document {document!r} has a line break; write jsonl.")
             # The reader numbers documents without a name.
             columns = ["-X-", "O"] if document == str(next(number)) else [f"({document})"]
             yield separator.join([DOCUMENT_START, *columns]) + "\n\n"
@@ -168,7 +170,7 @@ def write_corpus(
     _check_options(format, scheme, separator)
     if strange := [split for split in corpus if split not in SPLITS]:
         raise DataError(f"expected splits among {', '.join(SPLITS)}, found {', '.join(strange)}.")
-    folder = Path(folder).expanduser()
+    folder = expanded(folder)
     targets = {split: _target(folder, split, format) for split in corpus}
     for path in [*targets.values(), folder / "dataset_dict.json", folder] if format == "arrow" else targets.values():
         check_apart(path, *inputs)

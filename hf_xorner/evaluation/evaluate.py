@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ..corpora.schemes import EDGE, WRITTEN_SCHEMES, from_iob2, recognise
 from ..corpora.source import AUTO
 from ..corpora.splits import has_data_suffix
 from ..entities import NumberByLabel, checked_numbers, number_by_label
-from ..files import FACTS_FILE, check_apart, write_whole
+from ..files import FACTS_FILE, check_apart, write_json
 from ..options import full_names, option
 from ..tagger import Tagger
 from .comparison import POLICIES, Policy
@@ -86,6 +87,8 @@ class EvaluationOptions(Reading):
             raise ValueError("min_precision needs the scores of a model's entities; name it with --model.")
         if self.save_min_score and (not self.min_precision or not Path(self.model or "").is_dir()):
             raise ValueError("save_min_score needs min_precision, and a model in a folder.")
+        if self.plots:
+            import_module("matplotlib")
 
     @property
     def least_precision(self) -> NumberByLabel:
@@ -188,8 +191,7 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
     """Write the files that the options name, and return their paths."""
     written = []
     if options.json:
-        text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False)
-        written.append(write_whole(Path(options.json), f"{text}\n"))
+        written.append(write_json(options.json, figures))
     if options.save_min_score:
         written.append(save_min_score(Path(str(options.model)), figures["min_score"]["value"]))
     if options.plots:

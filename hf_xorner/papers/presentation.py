@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -46,8 +45,8 @@ def to_markdown(filled: Filled) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_json(filled: Filled) -> str:
-    """Return a filled table as JSON, with all figures by row, column and seed."""
+def to_json(filled: Filled) -> dict[str, Any]:
+    """Return a filled table for JSON, with all figures by row, column and seed."""
     table = filled.table
     rows = {
         key: {
@@ -62,7 +61,7 @@ def to_json(filled: Filled) -> str:
         }
         for key, row in table.rows.items()
     }
-    content = {
+    return {
         "table": table.name,
         "title": table.title,
         "note": table.note,
@@ -75,12 +74,6 @@ def to_json(filled: Filled) -> str:
         "deviations": filled.deviations,
         "notes": filled.notes,
     }
-    return dumped(content)
-
-
-def dumped(content: Any) -> str:
-    """Return content as JSON in the format of the files of tables and results."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _method(filled: Filled) -> str | None:

@@ -8,9 +8,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from ..files import write_whole
+from ..files import write_json
 from ..training.facts import command_of
-from .presentation import dumped
 from .reproduction import Cell, Filled
 from .tables import Column, TableRow
 
@@ -26,7 +25,7 @@ def read_results(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
+def merge_results(path: Path, filled: Filled) -> None:
     """Add the rows of a table to a file of results; earlier rows of the same work, data and measure are replaced.
 
     docs/formats.md describes the fields.
@@ -40,8 +39,7 @@ def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
     for row in _results(filled):
         place = places.get(_key(row), len(rows))
         rows[place : place + 1] = [row]
-    write_whole(path, dumped(rows))
-    return rows
+    write_json(path, rows)
 
 
 def _published_with(column: Column, row: TableRow, inputs: Mapping[str, Any]) -> str | None:

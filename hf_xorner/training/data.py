@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import datasets
@@ -22,7 +21,7 @@ from torch import Tensor
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, TRAIN, label_names_of
 from ..errors import DataError
-from ..files import read_text
+from ..files import expanded, read_text
 from ..models.contextual import ContextualFeatures
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -238,7 +237,7 @@ def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> li
     """
     sentences: list[list[str]] = []
     for name in files:
-        lines = read_text(Path(name).expanduser()).split("\n")
+        lines = read_text(expanded(name)).split("\n")
         in_file = [words for line in lines if (words := tokenize(line))]
         if not in_file:
             raise DataError(f"{name} has no words; name a file of plain text with one sentence per line.")

@@ -28,7 +28,7 @@ from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
-from ..files import FACTS_FILE, check_apart, locked, open_bytes
+from ..files import FACTS_FILE, check_apart, expanded, locked, open_bytes
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -390,7 +390,7 @@ def _with_more_columns(
 
 def _lines_of(path: str) -> int:
     """Return the number of lines of a text."""
-    with open_bytes(Path(path).expanduser()) as file:
+    with open_bytes(expanded(path)) as file:
         return sum(1 for _ in file)
 
 

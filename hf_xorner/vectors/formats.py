@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import GZIP_ERRORS, check_apart, open_bytes, write_whole
+from ..files import GZIP_ERRORS, check_apart, expanded, open_bytes, write_whole
 
 #: The files of a folder of vectors: the first has one tensor, the second one word per line.
 VECTOR_FILES = ("vectors.safetensors", "vocabulary.txt")
@@ -158,7 +158,7 @@ def locate(source: str | Path, siblings: Sequence[str] = ()) -> Path:
     Raises:
         DataError: If there is no such file.
     """
-    path = Path(source).expanduser()
+    path = expanded(source)
     if path.exists():
         return path
     on_hub = _ON_HUB.fullmatch(str(source))
@@ -346,7 +346,7 @@ def check_targets(
     Raises:
         DataError: If the folder is a file, a file exists, or an input would be overwritten.
     """
-    path = Path(folder).expanduser()
+    path = expanded(folder)
     if path.exists() and not path.is_dir():
         raise DataError(f"{path}: is not a folder; name one to write {' and '.join(names)} into.")
     targets = [path / name for name in names]

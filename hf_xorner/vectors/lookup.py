@@ -16,6 +16,7 @@ from ..corpora.formats.columns import BLANKS, DOCUMENT_START, split_lines
 from ..corpora.load import load_corpus
 from ..corpora.source import Reading, Repairs, text_of
 from ..corpora.splits import TABLE_SUFFIXES, suffix_of
+from ..files import expanded
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS, UNKNOWN_ID, fold
 from .formats import Vectors
@@ -36,7 +37,7 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
     Raises:
         DataError: If the source cannot be read.
     """
-    path = Path(source).expanduser()
+    path = expanded(source)
     if path.is_file() and suffix_of(path) not in _NO_LIST:
         repairs = Repairs(reading := Reading())
         lines = [line for line in split_lines(text_of(path, reading, repairs)) if line]

@@ -279,7 +279,7 @@ FOLDERS = [
     ({"train.conll": GOOD, "test.conll": "a\t?\n"}, "/test.conll", "unknown tag ?"),
     *(
         ({"train.json": '{"tokens": ["a"], "tags": [0]}\n', "label.json": content}, "/label.json", "tag_names")
-        for content in ("[0, 5]", '"O"', "1", '{"O": [0]}', '{"O": 1}', '{"B-a b": 0}')
+        for content in ("[0, 5]", '"O"', "1", '{"O": [0]}', '{"O": 1}')
     ),
 ]
 

@@ -128,6 +128,13 @@ def test_quotation_marks_are_read_as_the_file_writes_them(load):
     assert list(load("text,tags\nx y,O\n", "z.csv")["tokens"]) == [["x y"]]
 
 
+def test_csv_may_name_document_and_sentence_once_and_begin_with_a_comment(load):
+    text = "# made by me\ndoc_id,sentence_id,word,tag\nd,1,EU,B-X\n,,rejects,O\n# half\n,2,lamb,O\ne,3,Ann,B-X\n"
+    train = load(text, "x.csv")
+    assert list(train["tokens"]) == [["EU", "rejects"], ["lamb"], ["Ann"]]
+    assert list(train["doc_id"]) == ["d", None, "e"]
+
+
 def test_missing_empty_lines_and_missing_entities_are_noted(read, caplog):
     read("left O\n" * 300)
     assert "is one sentence of 300 words" in caplog.text and "has no entities" in caplog.text

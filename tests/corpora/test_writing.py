@@ -128,6 +128,11 @@ def test_selected_and_shuffled_rows_are_written_in_their_order(tmp_path):
             DatasetDict(train=split_of_pairs(SENTENCES[:2]).add_column("doc_id", ["x", None])),
             "row 1: has no document",
         ),
+        (
+            ("conll",),
+            DatasetDict(train=split_of_pairs(SENTENCES[:1]).add_column("doc_id", ["x\n"])),
+            "row 0: the document",
+        ),
         (("xml",), train_of(), "format='xml'"),
         (("conll", "iobes"), train_of(), "scheme='iobes'"),
         (("parquet", "bioes"), train_of(), "scheme='bioes'"),

@@ -26,6 +26,8 @@ _SENTENCE_NAME = re.compile(r"sent(ence)?(_?(id|idx|index|no|num|number|#))?")
 # Marks the last word of a sentence in HIPE.
 _SENTENCE_END = re.compile(r"EndOfSentence|PySBDSegment")
 _DELIMITERS = (",", ";", "\t")
+# A row with a single value that begins with #.
+_COMMENT = re.compile(r"#[^,;\t]*")
 _SAMPLE = 1000
 # If no sentence has ended after this many words, the file has no marks of sentences.
 _MOST_WORDS = 1000
@@ -95,7 +97,9 @@ def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
     number, header = 1, columns.header
     try:
         for row in rows:
-            if header and any(row):
+            if len(row) == 1 and row[0].startswith("#"):
+                pass
+            elif header and any(row):
                 header = False
             elif not header:
                 yield number, row if any(row) else []
@@ -112,21 +116,15 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
     sentence_name, document = "", None
     ended = ends_here = False
     for number, row in rows:
-        if len(row) == 1 and row[0].startswith("#"):
-            continue
         name, doc_id = _cell(row, columns.sentence), _cell(row, columns.document) or None
-        if words and (
-            not row
-            or ends_here
-            or (name and name != sentence_name)
-            or (columns.document is not None and doc_id != document)
-        ):
+        if words and (not row or ends_here or (name and name != sentence_name) or (doc_id and doc_id != document)):
             ended = True
             yield Sentence.of_rows(words, path, columns.pos is not None, document)
             words = []
         if not row:
             continue
-        sentence_name, document = name or sentence_name, doc_id
+        sentence_name = name or sentence_name
+        document = (doc_id or document) if words else doc_id
         token, tag = _cell(row, columns.token), _cell(row, columns.tag)
         if not token or not tag:
             repairs.leave_out(
@@ -154,7 +152,7 @@ def _cell(row: list[str], index: int | None) -> str:
 def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
     """Return the columns of a file, recognised by its first lines."""
     lines = [line.rstrip("\r") for line in text.split("\n", _SAMPLE)[:_SAMPLE]]
-    filled = [at for at, line in enumerate(lines) if line.strip(" \t,;")]
+    filled = [at for at, line in enumerate(lines) if line.strip(" \t,;") and not _COMMENT.fullmatch(line)]
     if not filled:
         raise DataError(f"{path}:1: the file holds no sentence; expected rows of a token and its tag.")
     first = lines[filled[0]]

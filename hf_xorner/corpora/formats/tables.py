@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datasets import ClassLabel, Dataset, DatasetDict
+from datasets import ClassLabel, Dataset, DatasetDict, load_from_disk
 from datasets.table import InMemoryTable, MemoryMappedTable
 
 from ...errors import DataError, first_line
@@ -54,9 +54,8 @@ def open_saved(folder: Path) -> DatasetDict:
         DataError: If the folder is damaged or of another kind.
     """
     try:
-        if (folder / "dataset_dict.json").is_file():
-            return DatasetDict.load_from_disk(str(folder.absolute()))
-        return DatasetDict({"train": Dataset.load_from_disk(str(folder.absolute()))})
+        saved = load_from_disk(str(folder.absolute()))
+        return saved if isinstance(saved, DatasetDict) else DatasetDict({"train": saved})
     # The library's errors for a damaged folder have no common type.
     except Exception as error:
         raise _unsound(folder, error) from error
