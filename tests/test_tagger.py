@@ -243,6 +243,10 @@ def test_the_tokenizer_of_another_model_is_refused(tokenizer):
     # Another order of the same characters has other types at the same ids.
     swapped = [[word.swapcase() for word in words] for words in SENTENCES]
     plain = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, pad_token="[PAD]")
+    Tagger(model, tokenizer)
+    # As trained with a Python that does not know the last character.
+    model.config.char_types = model.config.char_types[:-1] + "."
+    Tagger(model, tokenizer)
     for other, message in (
         (WordCharTokenizer.from_corpus([*SENTENCES, ["ann", "sees"]], max_word_chars=10), "vocab_size"),
         (WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10, character_types="ascii"), "char_vocab_size"),

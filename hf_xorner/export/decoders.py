@@ -201,8 +201,7 @@ def _well_formed(graph: Graph, kind: Value, continued: Value, scheme: str) -> Va
     first, last = of_chunk(kind * starts), of_chunk(kind * ends)
     if scheme == "iob2":
         return first == BEGIN
-    alone = of_chunk(kind * 0 + 1) == 1
-    return ((first == BEGIN) & (last == END)) | ((first == SINGLE) & alone)
+    return ((first == BEGIN) & (last == END)) | (first == SINGLE)
 
 
 def _public(graph: Graph, tags: TagSpace, log_probs: Value) -> Value:

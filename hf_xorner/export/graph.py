@@ -296,10 +296,6 @@ class Graph:
 
     # --- The model ---------------------------------------------------------------------------------------------------
 
-    def input(self, name: str) -> Value:
-        """An input of the graph."""
-        return Value(self, name)
-
     def model(
         self, inputs: dict[str, tuple[str, list[str | int]]], outputs: dict[str, tuple[Value, str, list[str | int]]]
     ) -> onnx.ModelProto:

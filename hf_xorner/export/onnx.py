@@ -22,7 +22,7 @@ from . import runtime_code
 from .decoders import add_decoder, add_labels, add_probability
 from .encoders import add_encoder
 from .features import add_features
-from .graph import Graph
+from .graph import Graph, Value
 from .runtime import GRAPH_FILE, RUNTIME_FILE
 
 
@@ -83,7 +83,7 @@ def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> 
     }
     if not config.composed_dim and not config.context_encoder:
         del shapes["piece_ids"]
-    ids = {name: graph.input(name) for name in shapes}
+    ids = {name: Value(graph, name) for name in shapes}
     # From here on, words come first: recurrences run over the first axis.
     index, mask = (graph.transpose(ids[name], 1, 0) for name in ("word_index", "attention_mask"))
     lengths = graph.sum(mask, 0)

@@ -237,4 +237,4 @@ class ConditionedCrfDecoder(CrfDecoder):
     def moves(self, states: Tensor) -> tuple[Tensor, Tensor | None]:
         """Scores of the transitions into every word, (B, T, K, K), and of the start (B, K)."""
         transitions = self.pairs(states).unflatten(2, (self.tags.num_inner, self.tags.num_inner))
-        return transitions, self.starts(states[:, 0]) if self.starts is not None and states.shape[1] else None
+        return transitions, self.starts(states[:, 0]) if self.starts is not None else None

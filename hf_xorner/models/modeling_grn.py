@@ -141,11 +141,6 @@ def true_lengths(lengths: Tensor) -> Tensor:
     return lengths.clamp(min=1).view(-1, 1, 1)
 
 
-def slice_size(values: Tensor) -> int:
-    """Elements of a slice on the device of the values."""
-    return CPU_SLICE if values.device.type == "cpu" else GPU_SLICE
-
-
 def linear_of_words(states: Tensor, lengths: Tensor, weight: Tensor) -> Tensor:
     """W x of all words: states (B, T, C), weight (D, C) → (B, T, D); on a CPU without padding."""
     if not readable(states):
@@ -233,7 +228,7 @@ class Gates(NamedTuple):
         squares = torch.zeros_like(sums) if squared else sums
         one = sums.new_ones(())
         time = values.shape[1]
-        width = slice_size(values) // max(1, self.first.numel())
+        width = (CPU_SLICE if values.device.type == "cpu" else GPU_SLICE) // max(1, self.first.numel())
         if width >= min(FEW_WORDS, time):
             first = self.first.unsqueeze(2)
             for begin in range(0, time, max(1, width)):

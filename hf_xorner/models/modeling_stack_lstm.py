@@ -12,7 +12,7 @@ from .configuration_stack_lstm import StackLstmConfig
 from .decoders import Axes, Decoded, Decoder
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .recurrent import lstm_cell
-from .stack_lstm import ActionScorer, log_softmax_of_valid
+from .stack_lstm import ActionScorer, log_softmax_of_valid, states_of
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
 
@@ -50,8 +50,8 @@ class Stepper:
         size = history.weight_hh.shape[2]
         # The layer over all four states reads them in the order output, stack, buffer, actions.
         parts = scorer.hidden.weight.split(size, 1)
-        buffer = scorer.buffer_states(words, lengths).flatten(0, 1)
-        self.from_buffer = torch.addmm(scorer.hidden.bias, buffer, parts[2].T)
+        (buffer,) = states_of([scorer.buffer], [scorer.backwards(words, lengths)], [lengths])
+        self.from_buffer = torch.addmm(scorer.hidden.bias, buffer.flatten(0, 1), parts[2].T)
         self.from_others = torch.cat([parts[0], parts[1], parts[3]], 1).T.contiguous()
         self.to_actions = scorer.classifier.weight.T.contiguous()
         self.to_output = output.weight_ih.T.contiguous()
@@ -128,22 +128,15 @@ class Stepper:
 
     def gates_of_chunks(self, states: States, action: Tensor, gates: Tensor) -> Tensor:
         """Input products of the output's lowest layer for the chunks of REDUCE, else `gates` (N, gates · H)."""
-        reduces = action >= FIRST_REDUCE
-        index = reduces.nonzero().squeeze(1)
+        index = (action >= FIRST_REDUCE).nonzero().squeeze(1)
         if not len(index):
             return gates
-        chosen = states.select(index)
-        width = int(chosen.depth.max())
-        return gates.index_copy(0, index, self.composed(chosen, action[index], width))
-
-    def composed(self, states: States, action: Tensor, width: int) -> Tensor:
-        """Input products of the output's lowest layer (N, gates · H) for words on stacks of up to `width`, reduced."""
-        offset = torch.arange(width, device=action.device)
-        place = (states.position - states.depth).unsqueeze(1) + offset
-        place = (states.sentence * self.time).unsqueeze(1) + place.clamp(max=self.time - 1)
-        lengths, types = states.depth.clamp(min=1), action - FIRST_REDUCE
-        chunk = self.scorer.composition(self.products, place, lengths, types)
-        return torch.addmm(self.scorer.output.bias[0], chunk, self.to_output)
+        sentence, position, depth = states.sentence[index], states.position[index], states.depth[index]
+        offset = torch.arange(int(depth.max()), device=depth.device)
+        place = (position - depth).unsqueeze(1) + offset  # of the words on the stack
+        place = (sentence * self.time).unsqueeze(1) + place.clamp(max=self.time - 1)
+        chunk = self.scorer.composition(self.products, place, depth, action[index] - FIRST_REDUCE)
+        return gates.index_copy(0, index, torch.addmm(self.scorer.output.bias[0], chunk, self.to_output))
 
 
 @torch.no_grad()

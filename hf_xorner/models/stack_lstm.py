@@ -273,10 +273,6 @@ class ActionScorer(nn.Module):
         order = torch.arange(batch, device=lengths.device).unsqueeze(1) * time + reversed_order(lengths, time)
         return _rows(words.flatten(0, 1), order)
 
-    def buffer_states(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """The buffer's state (B, T + 1, H) by the number of words left on it."""
-        return states_of([self.buffer], [self.backwards(words, lengths)], [lengths])[0]
-
 
 def log_softmax_of_valid(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
     """Log probabilities of the valid actions in at least float32, −∞ for others; of all actions if none is valid."""

@@ -39,9 +39,7 @@ DERIVED = {
 _SHOWN = ("decoder", "hidden_size", "dropout", "singleton_dropout")
 
 #: Entries of a saved config that describe the file or the program that wrote it, or that are set after training.
-_OF_THE_FILE = (
-    *("_name_or_path", "transformers_version", "architectures", "auto_map", "torch_dtype", "dtype", "min_score"),
-)
+_OF_THE_FILE = ("_name_or_path", "transformers_version", "architectures", "auto_map", "dtype", "min_score")
 
 
 @dataclass
@@ -238,6 +236,8 @@ class TaggerTrainingArguments(TrainingArguments):
     logging_strategy: str = option("epoch", "When to log the loss.")
     # It reads the loss of every step, so every step would wait for the GPU.
     logging_nan_inf_filter: bool = option(False, "Log the mean of earlier losses in place of NaN and infinite ones.")
+    # They are frozen vectors, up to 500 MB, and equal in all processes.
+    ddp_broadcast_buffers: bool | None = option(False, "Send buffers to all processes in every step.")
     load_best_model_at_end: bool = option(True, "Load the best epoch's weights at the end.")
     restore_callback_states_from_checkpoint: bool = option(True, "Restore the state of early_stopping.")
     resume_from_checkpoint: str | None = option(

@@ -202,14 +202,13 @@ class TaggingCollator:
         if TEACHER_PAIRS in examples[0]:  # text without labels
             none = [IGNORED] * mask.shape[1]
             examples = [e if e[self.labels] else {**e, self.labels: none[: len(e[self.words])]} for e in examples]
+        for number, example in enumerate(examples):
+            if len(example[self.labels]) != len(example[self.words]):
+                raise ValueError(
+                    f"Example {number} of the batch has {len(example[self.words])} {self.words} and "
+                    f"{len(example[self.labels])} {self.labels}; every word needs one label ({IGNORED} for none)."
+                )
         flat = [IGNORED if label == -1 else label for example in examples for label in example[self.labels]]
-        if len(flat) != int(mask.sum()):
-            number = next(i for i, e in enumerate(examples) if len(e[self.labels]) != len(e[self.words]))
-            example = examples[number]
-            raise ValueError(
-                f"Example {number} of the batch has {len(example[self.words])} {self.words} and "
-                f"{len(example[self.labels])} {self.labels}; every word needs one label ({IGNORED} for none)."
-            )
         labels = torch.full(mask.shape, IGNORED)
         labels[mask] = torch.tensor(flat, dtype=labels.dtype)
         return {**batch, "labels": labels}

@@ -21,7 +21,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
 from ..corpora import load_corpus
-from ..corpora.assemble import corpus_fingerprint, words_and_tags
+from ..corpora.assemble import TAGS, TOKENS, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import hold_out
 from ..corpora.load import Source, name_of
 from ..corpora.schemes import UNLABELLED_TAG
@@ -43,8 +43,6 @@ from .data import Teacher, read_texts, with_context_states, with_more_data, with
 from .facts import command_of, facts_before, options_of, read_facts, write_facts
 from .optimization import EpochAverage, fit_temperature, keep_the_better
 from .trainer import TaggerTrainer
-
-WORDS, LABELS = "tokens", "ner_tags"
 
 # --- The output folder ------------------------------------------------------------------------------------------------
 
@@ -262,7 +260,7 @@ class TrainingRun(NamedTuple):
         logits = output.predictions[labelled]
         probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the predicted labels
         finite = np.isfinite(probabilities).all()  # not after training that diverged
-        system = System(split[WORDS], gold, predicted, probabilities if finite else None)
+        system = System(split[TOKENS], gold, predicted, probabilities if finite else None)
         return system, output.metrics.get("test_runtime", 0.0)
 
 
@@ -342,11 +340,11 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     # Before the Trainer is created: this creates TrainingArguments, which reset the state of accelerate.
     command = command_of(run.recipe, options)
     set_seed(training.seed)
-    names = corpus["train"].features[LABELS].feature.names
+    names = corpus["train"].features[TAGS].feature.names
     build = go_on if run.model_name_or_path else build_afresh
-    start = build(run, corpus["train"][WORDS], names, config_fields)
+    start = build(run, corpus["train"][TOKENS], names, config_fields)
     coverage = {
-        name: coverage_of(start.tokenizer, start.vector_words, split[WORDS])
+        name: coverage_of(start.tokenizer, start.vector_words, split[TOKENS])
         for name, split in corpus.items()
         if start.vector_words
     }
@@ -395,7 +393,7 @@ def _lines_of(path: str) -> int:
 
 
 def _has_words(split: Dataset) -> bool:
-    return any(map(len, split[WORDS]))
+    return any(map(len, split[TOKENS]))
 
 
 def each_run(

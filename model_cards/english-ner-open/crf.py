@@ -1,6 +1,6 @@
 """A linear-chain conditional random field (lample2016, section 2.2; ma2016, section 2.3): likelihood and posterior.
 
-All in float32 or wider. Shapes: emissions (B, T, K), right-padded; lengths (B,); transitions (K, K) from row to
+All in float32 or wider. Shapes: emissions (B, T, K), right-padded, T ≥ 1; lengths (B,); transitions (K, K) from row to
 column, or (B, T, K, K) where entry t scores the transition from word t − 1 to word t; start (K,) or (B, K); end (K,).
 A score of −∞ forbids a tag or transition. Recursions are excluded from compiled graphs, which would unroll them for
 every length.
@@ -323,7 +323,7 @@ class ScaledMessages:
 
 
 def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
-    """Run the recursions of a batch, scaled if that is exact, else in log space; T is at least 1.
+    """Run the recursions of a batch, scaled if that is exact, else in log space.
 
     A GPU always uses log space: `exact` reads values, and scaling gains little there.
     """
@@ -351,8 +351,6 @@ STEPS_TO_GROW = 8
 def path_score(chain: Chain, lengths: Tensor, path: Tensor) -> Tensor:
     """Score (B,) of a path (B, T) for each sentence: 0 for a sentence without words, −∞ for a forbidden path."""
     emissions, transitions, start, end = chain
-    if emissions.shape[1] == 0:
-        return emissions.new_zeros(len(emissions))
     path = path.t()
     inside = torch.arange(len(path), device=path.device).unsqueeze(1) < lengths  # (T, B)
     words = emissions.gather(2, path.t().unsqueeze(2)).squeeze(2).t()
@@ -368,8 +366,6 @@ def path_score(chain: Chain, lengths: Tensor, path: Tensor) -> Tensor:
 def best_path(chain: Chain, lengths: Tensor) -> Tensor:
     """The path of the highest score (Viterbi), (B, T); arbitrary beyond a sentence's end."""
     batch, time, _ = chain.emissions.shape
-    if time == 0:
-        return lengths.new_zeros(batch, 0)
     alignment = Alignment(lengths, time)
     if not readable(chain.emissions):
         return _scanned_path(chain.widened(), alignment.inside)
@@ -443,8 +439,6 @@ def cross_entropy(chain: Chain, lengths: Tensor, pairs: Tensor) -> Tensor:
 
     It is exact, since the score of a path is a sum over its pairs of neighbouring tags. 0 for a sentence without words.
     """
-    if chain.emissions.shape[1] == 0:
-        return chain.emissions.new_zeros(len(lengths))
     inside = torch.arange(chain.emissions.shape[1], device=lengths.device) < lengths.unsqueeze(1)
     words, moves, start, end = (scores.clamp(min=IMPOSSIBLE) for scores in chain)
     words = words.masked_fill(~inside.unsqueeze(2), 0)  # padding may hold NaN
@@ -466,9 +460,7 @@ def pair_posterior(chain: Chain, lengths: Tensor) -> Tensor:
     The entry of a sentence's first word has its marginals in row 0; padding has zeros. Sums over rows are the
     marginals.
     """
-    batch, time, tags = chain.emissions.shape
-    if time == 0:
-        return chain.emissions.new_zeros(batch, time, tags, tags)
+    batch, time, _ = chain.emissions.shape
     transitions = chain.transitions if chain.conditioned else chain.transitions.repeat(batch, time, 1, 1)
     sums = messages(chain._replace(transitions=transitions), lengths)
     pairs = sums.pair_counts(sums.chain.emissions.new_ones(batch))
@@ -486,8 +478,6 @@ def posterior(
     Markov property, the marginal of a span's first word and the conditionals of its other words add up to the exact
     log probability that the span has these tags.
     """
-    if chain.emissions.shape[1] == 0:
-        return torch.zeros_like(chain.emissions), chain.emissions.new_zeros(*path.shape, 2)
     sums, dtype = messages(chain, lengths), dtype or chain.emissions.dtype
 
     def finite(log_probs: Tensor) -> Tensor:
@@ -522,10 +512,8 @@ class _LogPartition(torch.autograd.Function):
     ) -> Tensor:
         """Run both recursions, which the backward pass needs as well: (B,)."""
         chain = Chain(emissions, transitions, start, end)
-        ctx.chain, ctx.lengths, ctx.gold, ctx.sums = chain, lengths, None, None
+        ctx.chain, ctx.lengths, ctx.gold = chain, lengths, None
         ctx.fits_apart = gold is not None and has_free_words(gold, lengths)
-        if emissions.shape[1] == 0:
-            return emissions.new_zeros(len(emissions))
         if gold is None:
             ctx.sums = messages(chain, lengths)
             total = ctx.sums.log_partition()
@@ -548,8 +536,6 @@ class _LogPartition(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Expected counts of the posterior minus the counts of the gold tags, weighted by each sentence's gradient."""
         chain, lengths, sums = ctx.chain, ctx.lengths, ctx.sums
-        if sums is None:
-            return *(torch.zeros_like(scores) for scores in chain), None, None
         alignment = sums.alignment
         weight = gradients[0].masked_fill(lengths == 0, 0).to(sums.chain.emissions.dtype)
         if ctx.fits_apart:

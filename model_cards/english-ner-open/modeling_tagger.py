@@ -255,7 +255,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             "piece_ids": piece_ids,
             "context_states": context_states,
             "labels": labels,
-            "teacher_pairs": teacher_pairs,
+            "teacher_pairs": teacher_pairs if time else None,
         }
         inputs = {name: values for name, values in tensors.items() if values is not None}
         mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
@@ -275,7 +275,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         if order is not None:
             inputs = {name: _reorder(values, order) for name, values in inputs.items()}
         gold = self.gold(inputs.pop("labels"), lengths) if labels is not None else None
-        teacher = (inputs.pop("teacher_pairs"), teacher_weight) if teacher_pairs is not None else None
+        teacher = (inputs.pop("teacher_pairs"), teacher_weight) if "teacher_pairs" in inputs else None
         encoded = self.encode(
             inputs.pop("input_ids"),
             inputs.pop("char_ids", None),

@@ -96,7 +96,7 @@ class ContextualFeatures(nn.Module):
         order = windows.size.argsort(descending=True, stable=True)
         first, size = windows.first[order], windows.size[order]
         sizes = size.tolist()
-        parts = [pieces.new_zeros(0, self.output_size, dtype=self.encoder.dtype)]
+        parts = [pieces.new_zeros(0, self.output_size, dtype=self.encoder.get_input_embeddings().weight.dtype)]
         begin, most = 0, PIECES_ON_CPU if pieces.device.type == "cpu" else PIECES_AT_ONCE
         while begin < len(sizes):
             end = begin + max(1, most // sizes[begin])

@@ -112,33 +112,6 @@ def reversed_order(lengths: Tensor, time: int) -> Tensor:
     return (lengths.unsqueeze(1) + torch.arange(-1, -time - 1, -1, device=lengths.device)) % time
 
 
-@torch.compiler.disable
-def packed_recurrence(
-    inputs: Tensor, lengths: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor, recurrent_mask: Tensor | None
-) -> Tensor:
-    """An LSTM that computes nothing for padding, and whose recurrent h may have a dropout mask for each sentence.
-
-    Excluded from compiled graphs, which would unroll it.
-
-    Args:
-        inputs: (2, B, T, d), right-padded.
-        lengths: (B,).
-        weight_ih: (2, 4H, d).
-        weight_hh: (2, 4H, H).
-        bias: (2, 4H).
-        recurrent_mask: (2, B, H), or None.
-
-    Returns:
-        (2, B, T, H), zeros for padding.
-    """
-    packing = Packing.for_device(lengths, inputs.shape[2])
-    products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
-    dtype = torch.promote_types(products.dtype, torch.float32)
-    mask = None if recurrent_mask is None else recurrent_mask[:, packing.rows].to(dtype)
-    hidden = _PackedRecurrence.apply(products.to(dtype), weight_hh.to(dtype), mask, packing)
-    return packing.unpack(hidden.to(products.dtype), *inputs.shape[1:3])
-
-
 class _PackedRecurrence(torch.autograd.Function):
     """h' = LSTM(products + U(m ⊙ h)) step by step, with a backward pass that keeps no graph through time."""
 
@@ -202,39 +175,15 @@ class _PackedRecurrence(torch.autograd.Function):
         return grad_gates, torch.bmm(grad_gates[:, first:].transpose(1, 2), earlier), None, None
 
 
-@torch.compiler.disable
-def coupled_recurrence(
-    inputs: Tensor,
-    lengths: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    weight_ch: Tensor,
-    bias: Tensor,
-    start: Tensor,
-) -> Tensor:
-    """The coupled LSTM of both directions; excluded from compiled graphs, which would unroll it.
+def coupled_states(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, start: Tensor, packing: Packing) -> Tensor:
+    """The states (D, N, H) of D coupled LSTMs in packed order.
 
     Args:
-        inputs: (2, B, T, d), right-padded.
-        lengths: (B,).
-        weight_ih: (2, 3H, d), the gates in the order i, c, o.
-        weight_hh: (2, 3H, H).
-        weight_ch: (2, 2H, H), the peepholes of i and o.
-        bias: (2, 3H).
-        start: (2, 2, H), h and c of either direction before the first word.
-
-    Returns:
-        (2, B, T, H); arbitrary beyond a sentence's end.
-    """
-    packing = Packing.for_device(lengths, inputs.shape[2])
-    products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
-    return packing.unpack(coupled_states(products, weight_hh, weight_ch, start, packing), *inputs.shape[1:3])
-
-
-def coupled_states(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, start: Tensor, packing: Packing) -> Tensor:
-    """The states (D, N, H) of D coupled LSTMs in packed order, from input products (D, N, 3H) in that order.
-
-    The other arguments are those of `coupled_recurrence`.
+        products: Input products (D, N, 3H) in this order; the gates are i, c, o.
+        weight_hh: (D, 3H, H).
+        weight_ch: (D, 2H, H), the peepholes of i and o.
+        start: (D, 2, H), h and c before the first word.
+        packing: The packed order.
     """
     sentences = packing.sizes[0] if packing.sizes else 0
     starts = start.unsqueeze(2).expand(-1, -1, sentences, -1)
@@ -555,8 +504,18 @@ class BiLstmLayer(BiLayer):
         """Run step by step if each sentence has its own mask or to skip padding on a CPU, else by the fused kernel."""
         own_masks = recurrent_mask is not None and recurrent_mask.shape[1] != 1
         if own_masks or (recurrent_mask is None and torch.is_grad_enabled() and readable(lengths)):
-            return packed_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
+            return self.run_packed(inputs, lengths, recurrent_mask)
         return super().run(inputs, lengths, recurrent_mask)
+
+    @torch.compiler.disable
+    def run_packed(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
+        """`run` step by step, without padding; excluded from compiled graphs, which would unroll it."""
+        packing = Packing.for_device(lengths, inputs.shape[2])
+        products = self.products(packing.pack(inputs))
+        dtype = torch.promote_types(products.dtype, torch.float32)
+        mask = None if recurrent_mask is None else recurrent_mask[:, packing.rows].to(dtype)
+        hidden = _PackedRecurrence.apply(products.to(dtype), self.weight_hh.to(dtype), mask, packing)
+        return packing.unpack(hidden.to(products.dtype), *inputs.shape[1:3])
 
 
 class CoupledBiLstmLayer(BiLayer):
@@ -605,10 +564,13 @@ class CoupledBiLstmLayer(BiLayer):
         """h and c of either direction before the first word: (2, 2, H)."""
         return self.bias.new_zeros(2, 2, self.hidden_size) if self.start is None else self.start
 
+    @torch.compiler.disable
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
-        """Step through the words."""
-        weights = (self.weight_ih, self.weight_hh, self.weight_ch, self.bias)
-        return coupled_recurrence(inputs, lengths, *weights, self.first_states())
+        """Step through the words; excluded from compiled graphs, which would unroll it."""
+        packing = Packing.for_device(lengths, inputs.shape[2])
+        products = self.products(packing.pack(inputs))
+        states = coupled_states(products, self.weight_hh, self.weight_ch, self.first_states(), packing)
+        return packing.unpack(states, *inputs.shape[1:3])
 
 
 def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: bool = False) -> BiLayer:

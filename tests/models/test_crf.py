@@ -232,7 +232,7 @@ def test_best_path_with_ties_is_one_of_the_best(kind):
 
 
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
-@pytest.mark.parametrize(("rows", "time"), [(0, 4), (3, 0), (0, 0), (3, 4)], ids=str)
+@pytest.mark.parametrize(("rows", "time"), [(0, 4), (3, 4)], ids=str)
 def test_empty_batches_and_sentences_are_supported(kind, rows, time):
     emissions, transitions, start, end = random_chain(kind, 3)
     if kind == "conditioned":

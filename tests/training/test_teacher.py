@@ -94,6 +94,13 @@ def test_the_loss_counts_all_words_of_texts(place, tmp_path):
     assert int(trainer._get_num_items_in_batch([batch], CPU)) == int(batch["attention_mask"].sum())
 
 
+def test_a_batch_without_words_has_no_loss(place, tmp_path):
+    for kind in ("lstm-crf", "bilstm-cnn"):
+        trainer = student(place, tmp_path / kind, model_type=kind).trainer
+        empty = {"tokens": [], "ner_tags": [], TEACHER_PAIRS: b""}
+        assert trainer.model(**trainer.data_collator([empty]), teacher_weight=0.5).loss == 0
+
+
 def test_faults_give_one_sentence(place, tmp_path):
     for content, sentence in ((b"a\xff", "UTF-8"), (b"\n \n", "has no words")):
         (tmp_path / "text.txt").write_bytes(content)

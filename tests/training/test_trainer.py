@@ -118,6 +118,7 @@ def test_the_collator_names_a_missing_column_and_an_example_with_too_few_labels(
     for examples, fact in (
         ([{"words": ["Ann"], "ner_tags": [0]}], "'words'.* 'tokens'"),
         ([{"tokens": ["a"], "ner_tags": [0]}, {"tokens": ["a", "b"], "ner_tags": [0]}], "Example 1 .*2 tokens"),
+        ([{"tokens": ["a"], "ner_tags": [0, 0]}, {"tokens": ["a", "b"], "ner_tags": [0]}], "Example 0 .*1 tokens"),
     ):
         with pytest.raises(ValueError, match=fact):
             TaggingCollator(tokenizer)(examples)
