@@ -46,7 +46,7 @@ class FakeHub:
         if name == self.failing:
             raise ConnectionError(f"{name}\nfailed")
 
-    def create_repo(self, repo_id, *, private=None, exist_ok=False, token=None):
+    def create_repo(self, repo_id, *, private=None, exist_ok=False):
         self._called("create_repo")
         if repo_id in self.repositories and not exist_ok:
             raise OSError("409 Conflict")
@@ -67,18 +67,7 @@ class FakeHub:
         siblings = [SimpleNamespace(rfilename=name) for name in repository.branches[revision]]
         return SimpleNamespace(private=repository.private, siblings=siblings)
 
-    def upload_folder(
-        self,
-        *,
-        repo_id,
-        folder_path,
-        revision=None,
-        commit_message=None,
-        allow_patterns=None,
-        delete_patterns=(),
-        token=None,
-        run_as_future=False,
-    ):
+    def upload_folder(self, *, repo_id, folder_path, revision, commit_message, allow_patterns, delete_patterns):
         self._called("upload_folder")
         paths = (path.relative_to(folder_path).as_posix() for path in Path(folder_path).rglob("*") if path.is_file())
         uploaded = {
@@ -88,10 +77,10 @@ class FakeHub:
         branches = self.repositories[repo_id].branches
         kept = {
             name: content
-            for name, content in branches[revision or "main"].items()
+            for name, content in branches[revision].items()
             if not any(fnmatchcase(name, pattern) for pattern in delete_patterns)
         }
-        branches[revision or "main"] = kept | uploaded
+        branches[revision] = kept | uploaded
         url = f"https://hub/{repo_id}"
         return SimpleNamespace(oid=f"commit {len(self.calls)}", commit_url=url, title=commit_message)
 

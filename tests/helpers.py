@@ -126,6 +126,11 @@ def pad(sentences, extra=0, side="right", labels=False):
     return {name: padded(name) for name in names}
 
 
+def labelled_batch(model, lengths=(4, 1, 3)):
+    """Return random sentences with labels as one batch."""
+    return pad(random_sentences(model.config, lengths), labels=True)
+
+
 def score(model, batch, **options):
     """Return the scores and attention weights of a right-padded batch."""
     lengths = batch["attention_mask"].sum(1)

@@ -177,9 +177,8 @@ def bidirectional(weights, layer, direction, x):
 
 def context_of(position, length, window, overlap):
     """The words [first, last) that a position attends to: the whole sentence, or the window it belongs to."""
-    if window is None or length <= window:
+    if length <= window:
         return 0, length
-    overlap = overlap or 0
     stride = window - overlap
     windows = max(1, math.ceil((length - overlap) / stride))
     k = min(max((position - overlap // 2) // stride, 0), windows - 1)

@@ -15,7 +15,7 @@ def all_tags(scheme):
     return ["O", *(f"{letter}-{name}" for letter in sorted(set(LETTERS[scheme])) for name in TYPES)]
 
 
-def in_bioes(tags, scheme):
+def in_bioes(tags):
     """The tags with the letters of BIOES, as seqeval's default mode knows them."""
     letters = {"M": "I", "L": "E", "U": "S"}
     return [letters.get(tag[0], tag[0]) + tag[1:] for tag in tags]
@@ -24,7 +24,7 @@ def in_bioes(tags, scheme):
 def spans_by_loop(tags, scheme, policy):
     """The spans (start, end, type) of one sentence."""
     if policy == "conlleval" or scheme == "iob1":
-        return [(start, last + 1, name) for name, start, last in get_entities(in_bioes(tags, scheme))]
+        return [(start, last + 1, name) for name, start, last in get_entities(in_bioes(tags))]
     begin, inside, end, single = LETTERS[scheme]
     spans = []
     for start in range(len(tags)):

@@ -31,7 +31,7 @@ def test_speeds_memory_and_epochs_are_measured(benchmark):
 
 @pytest.mark.slow
 def test_scores_are_not_lower_than_they_were(tmp_path):
-    """The only test that trains long enough for a fault of training to show in the scores."""
+    """Without a recipe, with the options that the size of the data chooses."""
     for model_type, epochs, least in (("cross-bilstm-cnn", 5, 95), ("lstm-crf", 3, 50)):
         options = {"num_train_epochs": epochs, "seed": 42, "use_cpu": True, "disable_tqdm": True}
         tagger = train("xor", model_type=model_type, output_dir=tmp_path / model_type, **options)

@@ -32,7 +32,7 @@ NOT_RUN = {
     "--nnodes": "needs two machines",
     "xargs": "tags the files of a folder, as test_tag_script does without xargs",
     "accelerate": "test_run starts two processes",
-    "torchrun": "test_run and test_tag_script start two processes",
+    "torchrun": "test_run and test_two_processes start two processes",
     "--model_type att-bilstm-cnn --decoder crf": "the first example of train differs from it in two options",
     "new_corpus/": "test_continuation continues from models",
     "--context": "test_context trains with an encoder",
@@ -58,8 +58,8 @@ NOT_RUN = {
     "hf auth": "a command of another package",
     "hf upload": "a command of another package",
     "pip install": "run by .ci/run",
-    "python -c": "test_loading loads a published model in a new process",
-    "app.py": "test_space starts the Space",
+    "python -c": "test_loading_in_new_processes loads a published model",
+    "app.py": "test_space calls the functions of the page",
 }  # fmt: skip
 
 
@@ -115,7 +115,6 @@ def test_unknown_names_are_reported_with_a_suggestion(capsys):
         (["tag", "x", "--zzzz"], "unknown option --zzzz; hf-xorner tag --help-all"),
         (["vectors", "convert", "x", "--ouput", "y"], "did you mean --output"),
         (["data", "convrt", "x"], "unknown command 'convrt'; did you mean 'convert'"),
-        (["export", "m"], "--output is missing"),
         (["data", "stats", "--json", "x"], "dataset"),
         (["tag", "x", "--model", "m", "--batch_size", "many"], "--batch_size"),
     ):

@@ -44,7 +44,7 @@ def test_a_corpus_is_converted_and_back(run, folder, tmp_path):
     assert (tmp_path / "back" / "train.conll").read_text() == text
 
 
-def test_options_for_reading_the_source(run, folder, tmp_path):
+def test_options_for_reading_the_source(run, tmp_path):
     (tmp_path / "tags.tsv").write_text("NN\tdog\nB-x\tcat\n")
     options = ["--scheme", "plain", "--token_column", "1", "--tag_column", "0", "--pos_column", "none"]
     ok(run("convert", "tags.tsv", *options, "--to", "jsonl", "--output", "out"))

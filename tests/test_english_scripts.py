@@ -215,10 +215,19 @@ def test_the_documented_scores_are_the_measured_ones():
     for row, names in OPEN_STEPS.items():
         places = ("conll2003, as spelt", "f1"), ("wnut17, as spelt", "PER and LOC"), ("pud, as spelt", "f1")
         assert table[row][1:] == [shown(place, *names) for place in places], row
-    unseen = scores[free]["conll2003, as spelt"]["own types"]
-    assert f"not trained on it | {unseen:.1f} |" in (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    comparison = (REPOSITORY / "docs" / "comparison.md").read_text(encoding="utf-8")
-    for row, split in (("English PUD", "pud, as spelt"), ("… in lower case", "pud, lower case")):
+    readme, comparison = (
+        (REPOSITORY / name).read_text(encoding="utf-8") for name in ("README.md", "docs/comparison.md")
+    )
+    for name, note in ((small, ""), (free, ", not trained on it")):
+        of_four_types = f"{scores[name]['conll2003, as spelt']['own types']:.1f}"
+        assert f"measured{note} | {of_four_types} |" in readme and f"has {of_four_types}" in comparison
+    for row, split in (
+        ("English PUD", "pud, as spelt"),
+        ("… in lower case", "pud, lower case"),
+        ("… IN CAPITALS", "pud, capitals"),
+        ("CoNLL-2003 test (this model: trained on its training split)", "conll2003, as spelt"),
+        ("WNUT 2017 test (the same)", "wnut17, as spelt"),
+    ):
         of_model, other = (f"{scores[name][split]['f1']:.1f}" for name in (small, peer))
         assert f"| {row} | {of_model} | {other} |" in comparison
 

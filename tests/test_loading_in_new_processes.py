@@ -16,8 +16,7 @@ from random_texts import TEXTS as SHORT_TEXTS
 from random_texts import lively_model
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments, pipeline
 
-import hf_xorner
-from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner import WordCharTokenizer
 
 DECODERS = {kind: "softmax" if kind in ("bilstm-cnn", "id-cnn") else "crf" for kind in ARCHITECTURES}
 TEXTS = ["Ann Smith saw [PAD] Zeus, 3 birds & O'Brien's dog in İstanbul 👩🏽‍🚀", "", "Nobody", *SHORT_TEXTS[:6]]
@@ -191,12 +190,25 @@ print(*sorted(packages - {"hf_xorner", "torch", "transformers", "tokenizers"} - 
     assert output_of(code, folders[0], run=new_interpreter).split() in ([], ["tabulate"])  # imported by torch
 
 
-def test_the_english_model_is_the_default():
-    text = "Imran Vale flew to Oslo."
-    entities = pipeline("ner", hf_xorner.english(), aggregation_strategy="simple")(text)
-    expected = [("PER", 0, 10), ("LOC", 19, 23)]
-    assert [(entity["entity_group"], entity["start"], entity["end"]) for entity in entities] == expected
-    assert [(entity.label, entity.start, entity.end) for entity in Tagger.from_pretrained()(text)] == expected
+# Over 2 s, as a new process trains, scores and tags, with the settings of a user who is online.
+def test_local_models_and_corpora_use_no_network(folders, tmp_path):
+    code = """
+import os, socket, sys
+for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+    os.environ.pop(name, None)
+asked = []
+def refuse(host, *_, **__):
+    asked.append(host)
+    raise OSError("there is no network")
+socket.getaddrinfo = refuse
+import hf_xorner
+folder, output = sys.argv[1:]
+hf_xorner.Tagger.from_pretrained(folder)("Ann lives in Rome .")
+hf_xorner.train("xor", model_type="bilstm-cnn", output_dir=output, max_steps=1, use_cpu=True, disable_tqdm=True)
+hf_xorner.evaluate(output, "xor", resamples=0)
+print(asked)
+"""
+    assert output_of(code, folders[0], tmp_path / "out", home=tmp_path).splitlines()[-1] == "[]"
 
 
 @pytest.mark.slow

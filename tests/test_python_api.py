@@ -63,11 +63,13 @@ def test_train_takes_recipes_and_several_seeds(corpus, tmp_path):
     options |= {"composed": None, "average_epochs": None}
     train(corpus, "wnut17/composed", output_dir=tmp_path / "other", **options)
     command = json.loads((tmp_path / "other" / "facts.json").read_text())["command"]
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "features.py").write_text("# mine")
-    with pytest.raises(ValueError, match=r"features\.py would be replaced"):
-        train(corpus, output_dir=tmp_path / "mine", use_cpu=True)
     assert command.startswith("hf-xorner train wnut17/composed ")
+
+
+def test_a_folder_with_own_code_is_refused(corpus, tmp_path):
+    (tmp_path / "features.py").write_text("# mine")
+    with pytest.raises(ValueError, match=r"features\.py would be replaced"):
+        train(corpus, output_dir=tmp_path, use_cpu=True)
 
 
 def test_evaluate_takes_a_tagger_or_its_folder(trained, corpus):

@@ -45,7 +45,7 @@ def test_spans_are_read_from_the_keys_of_each_tool():
     assert spans_of(record, token_column="body", tag_column="marks") == (["Ann"], ["B-PER"])
 
 
-def test_texts_may_have_no_spans_or_no_words(load, read):
+def test_texts_may_have_no_spans_or_no_words(read):
     records = [{"text": "It rains"}, {"text": "a", "spans": None}, {"text": "Ann", "spans": [[0, 3, "PER"]]}]
     content = "".join(json.dumps(record) + "\n" for record in records)
     assert read(content, "x.jsonl") == [("It rains", "O O"), ("a", "O"), ("Ann", "B-PER")]
@@ -103,7 +103,7 @@ def words_of(text):
     return RULE(text, return_offsets_mapping=True)["offset_mapping"]
 
 
-def character_by_character(text, spans, words):
+def character_by_character(spans, words):
     """The tags, how many spans cut a word and how many overlap a longer one, or None if a span covers no word."""
     touched = [
         [
@@ -160,7 +160,7 @@ def test_spans_match_a_character_by_character_reference(text, spans, marks):
     spans = [[start, min(start + size, len(text)), label] for start, size, label in spans if start < len(text)]
     words = words_of(text)
     tokens, tags = outcome({"text": text, "spans": spans})
-    assert tags == character_by_character(text, spans, words)
+    assert tags == character_by_character(spans, words)
     assert tokens is None or tokens == [text[start:end] for start, end in words]
 
     # Byte-order marks before words only shift the offsets.
@@ -181,5 +181,5 @@ def test_words_with_offsets_match_a_character_by_character_reference(text, cuts,
     words = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=False)]
     spans = [[start, min(start + size, len(text)), label] for start, size, label in spans if start < len(text)]
     tokens, tags = outcome({"text": text, "tokens": words, "spans": spans})
-    assert tags == character_by_character(text, spans, words)
+    assert tags == character_by_character(spans, words)
     assert tokens is None or tokens == [text[start:end] for start, end in words]

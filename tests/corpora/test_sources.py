@@ -163,7 +163,7 @@ def test_wnut17_is_found_in_every_layout_it_is_published_in(tmp_path, names):
         path.parent.mkdir(exist_ok=True)
         if path.suffix == ".parquet":
             Dataset.from_dict(COLUMNS, features=FEATURES).to_parquet(path)
-        elif path.suffix in (".jsonl", ".json"):
+        elif path.suffix == ".jsonl":
             path.write_text('{"tokens": ["Ann"], "tags": ["B-person"]}\n{"tokens": ["left"], "tags": ["O"]}\n')
         else:
             path.write_text(WNUT17)

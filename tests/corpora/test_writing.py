@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xorner.corpora import DataError, load_corpus, xor_corpus
+from hf_xorner.corpora.assemble import corpus_fingerprint
 from hf_xorner.corpora.schemes import WRITTEN_SCHEMES
 from hf_xorner.corpora.source import WRITTEN_FORMATS
 from hf_xorner.corpora.write import write_corpus
@@ -53,6 +54,22 @@ def written(corpus, folder, *arguments, **options):
     """The text of the only file written."""
     (path,) = write_corpus(corpus, folder, *arguments, **options)
     return path.read_bytes().decode()
+
+
+def test_the_fingerprint_is_that_of_splits_labels_words_and_tags(tmp_path):
+    # Fixed, as facts.json of older versions has it.
+    expected = "7b0f4c481e636e5ef66e4923604b11e855e925809d0f1d1aea863b107f0699e9"
+    assert corpus_fingerprint(train_of(pos=POS)) == expected
+    for format in WRITTEN_FORMATS:
+        write_corpus(train_of(), tmp_path / format, format)
+        assert corpus_fingerprint(load_corpus(tmp_path / format, pos_column="none")) == expected
+    first, second, third = SENTENCES
+    for sentences in (
+        [[*first[:3], ("ran", "O")], second, third],
+        [[*first[:3], ("left", "B-PER")], second, third],
+        [first + second, third],
+    ):
+        assert corpus_fingerprint(train_of(sentences)) != expected
 
 
 # --- Formats ----------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def chunk_tag_recall_by_loop(gold, predicted, scheme):
 def chunk_letters(sentences, scheme):
     """The letters O S B I E of tags that mark ends; of IOB tags, those of the words of their spans."""
     if scheme not in ("iob1", "iob2"):
-        return [tag[0] for tags in sentences for tag in in_bioes(tags, scheme)]
+        return [tag[0] for tags in sentences for tag in in_bioes(tags)]
     letters = [["O"] * len(tags) for tags in sentences]
     for sentence, start, end, _ in corpus_spans(sentences, scheme, "conlleval"):
         inside = "I" * (end - start - 2)

@@ -41,7 +41,7 @@ def assert_matches_seqeval(scores, gold, predicted, **mode):
 @given(data=st.data())
 def test_scores_match_both_modes_of_seqeval(scheme, data):
     gold, predicted = data.draw(pairs(scheme))
-    renamed = ([in_bioes(tags, scheme) for tags in side] for side in (gold, predicted))
+    renamed = ([in_bioes(tags) for tags in side] for side in (gold, predicted))
     assert_matches_seqeval(span_scores(gold, predicted, "conlleval", scheme), *renamed)
     if scheme == "iob1":  # malformed IOB1 has no strict mode
         gold, predicted = data.draw(pairs(scheme, well_formed=True))
@@ -55,10 +55,9 @@ class TestComputeMetrics:
     labels = np.array([[1, 2, 0, -100], [-100, 0, 1, 1]])
     predicted = np.array([[1, 2, 1, 1], [2, 0, 1, 2]])
 
-    def metrics(self, predictions, labels=None, id2label=None):
-        labels = self.labels if labels is None else labels
+    def metrics(self, predictions, id2label=None):
         compute = compute_metrics_for(id2label or self.id2label)
-        return compute(EvalPrediction(predictions=predictions, label_ids=labels))
+        return compute(EvalPrediction(predictions=predictions, label_ids=self.labels))
 
     def test_ignored_labels_are_not_scored(self):
         expected = span_scores([["B-X", "I-X", "O"], ["O", "B-X", "B-X"]], [["B-X", "I-X", "B-X"], ["O", "B-X", "I-X"]])

@@ -269,7 +269,7 @@ def failure(arguments, capsys):
     return line
 
 
-def test_faults_are_one_sentence(saved, tokenizer, tmp_path, capsys, monkeypatch):
+def test_faults_are_one_sentence(saved, tmp_path, capsys, monkeypatch):
     assert "--output is missing" in failure([saved], capsys)
     assert "int4" in failure([saved, "--output", tmp_path / "a", "--quantize", "int4"], capsys)
     assert "cannot be loaded" in failure([tmp_path / "nothing", "--output", tmp_path / "a"], capsys)

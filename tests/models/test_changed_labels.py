@@ -18,14 +18,10 @@ def set_labels(model, labels):
     model.config.id2label = dict(enumerate(labels))
 
 
-def batch_of(model):
-    return helpers.pad(helpers.random_sentences(model.config, (4, 1, 3)), labels=True)
-
-
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_pure_renaming_changes_names_only(kind, tokenizer, tmp_path):
     model = build_model(kind, tokenizer)
-    batch = batch_of(model)
+    batch = helpers.labelled_batch(model)
     before = model(**batch)
     set_labels(model, RENAMED)
     model.save_pretrained(tmp_path)
@@ -54,7 +50,7 @@ def test_a_pure_renaming_changes_names_only(kind, tokenizer, tmp_path):
 def test_other_labels_are_refused_and_can_be_loaded(kind, labels, tokenizer, tmp_path):
     model = build_model(kind, tokenizer)
     model.save_pretrained(tmp_path / "before")
-    batch = batch_of(model)
+    batch = helpers.labelled_batch(model)
     set_labels(model, labels)
     for use in (lambda: model(**batch), lambda: model.save_pretrained(tmp_path / "refused")):
         with pytest.raises(ValueError, match="ignore_mismatched_sizes=True"):

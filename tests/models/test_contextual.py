@@ -117,7 +117,7 @@ def test_features_match_the_reference(name):
 
 
 @pytest.mark.parametrize("layers", [[0], [3], [0, 1, 2, 3], [2, 2, 1]])
-def test_layer_0_is_the_input_of_the_first_layer(layers):
+def test_features_are_means_of_the_chosen_layers(layers):
     model = tagger("bert", context_layers=layers)
     ids = piece_ids("bert", ["Ann met Zeus"])
     helpers.close(model.features.context(ids)[0], reference_features(model, "bert", ids[0].tolist()), 1e-5)

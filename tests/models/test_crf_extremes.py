@@ -107,10 +107,10 @@ def test_a_weight_that_underflows_and_is_favoured_at_the_end_is_not_lost():
     check(chain, lengths)
 
 
-def bioes_chain(spread, dtype=torch.float32, lengths=LENGTHS):
+def bioes_chain(spread):
     """A constrained chain over the tags of two types."""
     tags = TagSpace(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"])
-    chain = random_scores("constant", 0, spread, dtype=dtype, lengths=lengths, tags=tags.num_inner)
+    chain = random_scores("constant", 0, spread, tags=tags.num_inner)
     tables = tags.on(torch.device("cpu"))
     barred = (tables.barred_transitions, tables.barred_start, tables.barred_end)
     bounds = [scores.masked_fill(table, -torch.inf) for scores, table in zip(chain[1:], barred, strict=True)]

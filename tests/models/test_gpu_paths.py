@@ -10,11 +10,6 @@ PAIRS = [
     (variant, list(helpers.DECODERS)[number % len(helpers.DECODERS)] if variant in TAG_SCORING else "softmax")
     for number, variant in enumerate(VARIANTS)
 ]
-LENGTHS = (4, 1, 3)
-
-
-def labelled_batch(model):
-    return helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
 
 
 def step(model, batch, **options):
@@ -30,7 +25,7 @@ def step(model, batch, **options):
 @pytest.mark.parametrize(("variant", "decoder"), PAIRS)
 def test_both_paths_give_the_same_loss_and_gradients(tokenizer, as_on_a_gpu, variant, decoder):
     model = build_model(variant, tokenizer, **without_dropout(variant), **helpers.DECODERS[decoder]).double()
-    batches = [labelled_batch(model), labelled_batch(model)]
+    batches = [helpers.labelled_batch(model), helpers.labelled_batch(model)]
     batches[1]["labels"][0, 1] = -100
     expected = [step(model, batch) for batch in batches]
     as_on_a_gpu()
@@ -46,7 +41,7 @@ def test_training_and_tagging_read_no_values(tokenizer, variant, decoder):
     # Tensors on the meta device have no values, and its models take the paths of a GPU.
     rates = dict.fromkeys(without_dropout(variant), 0.3)
     model = build_model(variant, tokenizer, **rates, **helpers.DECODERS[decoder])
-    on_meta = {name: values.to("meta") for name, values in labelled_batch(model).items()}
+    on_meta = {name: values.to("meta") for name, values in helpers.labelled_batch(model).items()}
     gradients = step(model.to("meta"), on_meta, num_items_in_batch=torch.tensor(8.0, device="meta"))
     assert all(values.is_meta for values in gradients.values()) and len(gradients) > 1
     del on_meta["labels"]

@@ -46,6 +46,15 @@ def within(states):
     return states[:, torch.arange(TIME) < LENGTHS.unsqueeze(1)]
 
 
+def states_and_gradients(layer, inputs, *mask):
+    """The states of words, and the gradients of the inputs and weights by their sum of squares."""
+    layer.zero_grad()
+    leaf = inputs.clone().requires_grad_()
+    states = within(layer(leaf, LENGTHS, *mask))
+    states.pow(2).sum().backward()
+    return [states, leaf.grad, *(parameter.grad.clone() for parameter in layer.parameters())]
+
+
 def test_states_with_a_mask_per_sentence_match_the_equations(layer, inputs, mask):
     states = layer(inputs, LENGTHS, mask)
     weights = [[values[direction].detach().numpy() for values in layer.parameters()] for direction in range(2)]
@@ -58,15 +67,9 @@ def test_states_with_a_mask_per_sentence_match_the_equations(layer, inputs, mask
 
 
 def test_the_fused_and_the_stepped_recurrence_agree_in_states_and_gradients(layer, inputs, mask):
-    def run(recurrent_mask):
-        layer.zero_grad()
-        leaf = inputs.clone().requires_grad_()
-        states = within(layer(leaf, LENGTHS, recurrent_mask))
-        states.pow(2).sum().backward()
-        return [states, leaf.grad, *(parameter.grad.clone() for parameter in layer.parameters())]
-
     shared = mask[:, :1]
-    for fused, stepped in zip(run(shared), run(shared.expand_as(mask).contiguous()), strict=True):
+    results = [states_and_gradients(layer, inputs, each) for each in (shared, shared.expand_as(mask).contiguous())]
+    for fused, stepped in zip(*results, strict=True):
         torch.testing.assert_close(fused, stepped, rtol=0, atol=1e-12)
 
 
@@ -134,17 +137,9 @@ def test_every_cell_passes_gradcheck(any_layer, inputs):
 
 
 def test_stepping_through_padding_as_on_a_gpu_changes_no_result(any_layer, inputs, monkeypatch):
-
-    def run():
-        any_layer.zero_grad()
-        leaf = inputs.clone().requires_grad_()
-        states = within(any_layer(leaf, LENGTHS))
-        states.pow(2).sum().backward()
-        return [states, leaf.grad, *(parameter.grad.clone() for parameter in any_layer.parameters())]
-
-    expected = run()
+    expected = states_and_gradients(any_layer, inputs)
     monkeypatch.setattr(Packing, "of", Packing.padded)
-    for values, wanted in zip(run(), expected, strict=True):
+    for values, wanted in zip(states_and_gradients(any_layer, inputs), expected, strict=True):
         torch.testing.assert_close(values, wanted, rtol=0, atol=1e-12)
 
 

@@ -19,7 +19,6 @@ from transformers import AutoModelForTokenClassification
 
 from hf_xorner import WordCharTokenizer
 
-LENGTHS = (4, 1, 3)
 OFFLOADABLE = [kind for kind in ARCHITECTURES if kind in TAG_SCORING]
 
 
@@ -28,12 +27,8 @@ def built(variant, tokenizer):
     return build_model(variant, tokenizer, **helpers.DECODERS["barred crf"], **fields)
 
 
-def batch_for(model):
-    return helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
-
-
 def assert_computes_the_same(moved, model):
-    batch = batch_for(model)
+    batch = helpers.labelled_batch(model)
     output, expected = moved(**batch), model(**batch)
     assert output.logits.device.type == "cpu"
     torch.testing.assert_close(output.logits, expected.logits)
@@ -74,7 +69,7 @@ def test_a_device_map_can_offload_any_part_of_a_model_that_can_be_saved(kind, on
 
 def test_a_stack_lstm_refuses_to_be_offloaded(tokenizer, tmp_path):
     model = build_model("stack-lstm", tokenizer)
-    batch = batch_for(model)
+    batch = helpers.labelled_batch(model)
     placed = {"features": "cpu", "encoder": "cpu", "classifier": "cpu", "decoder": "disk"}
     offloaded = [cpu_offload(copy.deepcopy(model), torch.device("cpu"))]
     offloaded.append(dispatch_model(copy.deepcopy(model), placed, main_device="cpu", offload_dir=tmp_path))

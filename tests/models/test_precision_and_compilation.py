@@ -7,7 +7,6 @@ import pytest
 import torch
 from conftest import ARCHITECTURES, VARIANTS, build_model, has_field, with_decoders, without_dropout
 
-LENGTHS = (4, 1, 3)
 # Compiling with inductor takes long: every architecture has one decoder, in turn.
 PAIRS = list(zip(ARCHITECTURES, itertools.cycle(helpers.DECODERS)))
 
@@ -27,13 +26,9 @@ def one_of_each(request, tokenizer):
     return build_model(model_type, tokenizer, **without_dropout(model_type), **fields)
 
 
-def labelled_batch(model):
-    return helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
-
-
 def test_half_precision_weights_give_float32_logits_close_to_full_precision(model, tmp_path):
     dtype, tolerance = torch.float16, 0.04
-    batch = labelled_batch(model)
+    batch = helpers.labelled_batch(model)
     model.save_pretrained(tmp_path)
     narrow = type(model).from_pretrained(tmp_path, dtype=dtype)
     assert {parameter.dtype for parameter in narrow.parameters()} == {dtype}
@@ -55,7 +50,7 @@ def gradients_of(model, loss):
 def assert_compiled_is_eager(model, backend):
     """Outside of training, and in one step of it."""
     torch.compiler.reset()
-    batch = labelled_batch(model)
+    batch = helpers.labelled_batch(model)
     compiled = torch.compile(model, backend=backend)
     words = batch["input_ids"] != model.config.pad_token_id  # values at padding are arbitrary
     torch.testing.assert_close(compiled(**batch).logits[words], model(**batch).logits[words], rtol=1e-5, atol=1e-5)
@@ -78,7 +73,7 @@ def test_models_compiled_with_inductor_match_eager_mode(one_of_each):
 
 
 def test_cuda_matches_the_cpu(cuda, model):
-    batch = labelled_batch(model)
+    batch = helpers.labelled_batch(model)
     words = batch["attention_mask"].bool()
     logits = model(**batch).logits
     loss = model.train()(**batch).loss

@@ -71,10 +71,10 @@ def windows(rows, kernel, bias):
     return torch.stack(responses)
 
 
-def program_scores(weights, sentences, filled_up=True):
+def program_scores(weights, sentences):
     """Scores (T, tags, START and END) of sentences; words are filled up with padding to the batch's longest."""
     time = max(map(len, sentences))
-    longest = max(len(chars) for sentence in sentences for _, chars in sentence) if filled_up else 0
+    longest = max(len(chars) for sentence in sentences for _, chars in sentence)
     batch = []
     for sentence in sentences:
         features = []

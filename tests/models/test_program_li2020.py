@@ -146,9 +146,9 @@ class Program:
             heads.append(torch.softmax(query @ key.T / HEAD_SIZE**0.5, -1) @ value)
         return torch.cat([states, *heads], -1)
 
-    def logits(self, words, kept=1.0):
-        """Scores (T, tags); `kept` is multiplied into what the classifier reads."""
-        return self.states(words) * kept @ self.weights["output"] + self.weights["output bias"]
+    def logits(self, words):
+        """Scores (T, tags)."""
+        return self.states(words) @ self.weights["output"] + self.weights["output bias"]
 
     def loss(self, sentences, gold):
         """Cross-entropy, summed over the words of all sentences and divided by their number."""

@@ -16,8 +16,6 @@ from hf_xorner import WordCharTokenizer
 from hf_xorner.models.configuration_bilstm_cnn import AttBiLstmCnnConfig
 from hf_xorner.registration import CONFIGS
 
-LENGTHS = (4, 1, 3)
-
 
 def reload(model, folder, **options):
     model.save_pretrained(folder)
@@ -38,7 +36,7 @@ def test_a_loaded_model_is_bit_identical_to_the_saved_one(variant, tokenizer, tm
     for parameter in loaded.parameters():
         # Copied into new memory, since a kernel's rounding may depend on the alignment of a memory-mapped file.
         parameter.data = parameter.data.clone()
-    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
+    batch = helpers.labelled_batch(model)
     output, expected = loaded(**batch), model(**batch)
     assert torch.equal(output.logits, expected.logits)
     assert torch.equal(output.loss, expected.loss)

@@ -91,11 +91,12 @@ def test_unknown_patterns_are_refused():
             inequalities(pattern, "crf")
 
 
-@pytest.mark.parametrize(("number", "pattern"), [(1, "O S O"), (2, "B I E")])  # fast ones, of either expectation
-def test_a_model_learns_the_phrases_as_expected(number, pattern):
+# Fast ones, of either expectation.
+@pytest.mark.parametrize(("number", "pattern", "expected"), [(1, "O S O", "at most 3 of 4"), (2, "B I E", "4 of 4")])
+def test_a_model_learns_the_phrases_as_expected(number, pattern, expected):
     result = outcome(CONTENDERS[number], pattern)
     assert result.as_expected
-    assert result.expected == ("at most 3 of 4" if pattern in CONTENDERS[number].fails else "4 of 4")
+    assert result.expected == expected
     assert len(result.probabilities) == 4 and all(0 <= probability <= 1 for probability in result.probabilities)
     if result.right == 4:
         assert min(result.probabilities[:2]) > 0.5 > max(result.probabilities[2:])

@@ -30,9 +30,9 @@ def test_a_word_without_a_name_is_a_recipe_or_a_corpus(tmp_path):
         assert (run.dataset, run.recipe) == expected, words
     with pytest.raises(ValueError, match="both my_corpus and --dataset xor"):
         parse(["my_corpus", "--dataset", "xor"])
-    with pytest.raises(ValueError, match="li2020/table1/cross"):
+    with pytest.raises(ValueError, match=r"is unknown: .* the nearest names are li2020/table1/cross"):
         parse(["li2020/table1/cros"])
-    with pytest.raises(ValueError, match="is a table"):
+    with pytest.raises(ValueError, match=r"is a table, .* its recipes are li2020/table1/att,"):
         parse(["li2020/table1"])
 
 

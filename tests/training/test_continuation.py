@@ -306,7 +306,7 @@ def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types
             prepared(corpora_of_types["B"], tmp_path, FROM, trained("att-bilstm-cnn"), *options)
 
 
-def test_default_options_come_from_the_model(tokenizer, tmp_path, corpora_of_types):
+def test_default_options_come_from_the_model(tmp_path, corpora_of_types):
     lower = WordCharTokenizer.from_corpus(SENTENCES, casing="lower", max_word_chars=10, fallback=["zero"])
     saved(tmp_path / "old", "grn", lower)
     _, training, _ = parse(["--output_dir", str(tmp_path / "new"), "--use_cpu", "true"])

@@ -37,20 +37,20 @@ def sgd_by_definition(weights, gradients, lr, momentum):
     return weights
 
 
-def random_weights_and_gradients(steps, seed=0):
+def random_weights_and_gradients(steps):
     """Weights, and gradients of very different sizes."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     weights = [random.normal(size=shape) for shape in SHAPES]
     return weights, [[random.normal(size=s) * 10.0 ** random.integers(-6, 3) for s in SHAPES] for _ in range(steps)]
 
 
-def weights_after_steps(optimizer_class, weights, gradients, dtype=torch.float64, **options):
+def weights_after_steps(optimizer_class, weights, gradients, **options):
     """The weights after a PyTorch optimiser's steps."""
-    parameters = [torch.nn.Parameter(torch.tensor(weight, dtype=dtype)) for weight in weights]
+    parameters = [torch.nn.Parameter(torch.tensor(weight, dtype=torch.float64)) for weight in weights]
     optimizer = optimizer_class(parameters, **options)
     for step in gradients:
         for parameter, gradient in zip(parameters, step, strict=True):
-            parameter.grad = torch.tensor(gradient, dtype=dtype)
+            parameter.grad = torch.tensor(gradient, dtype=torch.float64)
         optimizer.step()
     return [parameter.detach().numpy() for parameter in parameters]
 

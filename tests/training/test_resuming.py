@@ -1,11 +1,13 @@
 """Interrupted runs go on from their newest complete checkpoint, and no run replaces another unasked."""
 
 import os
+import pickle
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import runs
@@ -98,6 +100,25 @@ def test_the_newest_complete_checkpoint_is_used(towns, tmp_path):
     assert steps == [14] and run.trainer.state.global_step == 33
 
 
+class Trap:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
+def test_a_pickle_in_a_checkpoint_runs_no_code(towns, tmp_path, name):
+    kill(towns, tmp_path / "out", 14)
+    torch.save(Trap(tmp_path / "trace"), tmp_path / "out" / "checkpoint-11" / name)
+    with pytest.raises(pickle.UnpicklingError):
+        ready(towns, tmp_path / "out", resume_from_checkpoint="true").train()
+    assert not (tmp_path / "trace").exists()
+
+
 def test_a_finished_run_is_only_scored_again(towns, tmp_path):
     options = {"num_train_epochs": 2, "average_epochs": 2, "resume_from_checkpoint": "true"}
     scores = ready(towns, tmp_path, **options).train()
@@ -128,8 +149,6 @@ def test_an_unfinished_run_is_not_replaced(towns, tmp_path):
     kill(towns, out, 5, overwrite=True, hidden_size=4)
     assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-9-good"]
     ready(towns, out, hidden_size=4, num_train_epochs=1, resume_from_checkpoint="true").train()
-    with pytest.raises(TrainingError, match="holds a trained model"):
-        ready(towns, out, hidden_size=4)
     kill(towns, out, 14, overwrite=True)
     with pytest.raises(TrainingError, match="checkpoint-11 of an unfinished run"):
         ready(towns, out)

@@ -84,7 +84,7 @@ def vectors(tmp_path):
 
 
 @pytest.mark.parametrize("use", ["tuned", "beside"])
-def test_vectors_are_used_and_their_coverage_is_printed(towns, vectors, tmp_path, use):
+def test_vectors_are_used_and_their_coverage_is_counted(towns, vectors, tmp_path, use):
     options = ["--dataset", str(towns), "--vectors", str(vectors), "--vectors_as", use, "--fallback", "lower"]
     run, training, fields = parse([*options, "--output_dir", str(tmp_path / "out"), "--max_steps", "3"])
     ready = prepare(run, training, fields)

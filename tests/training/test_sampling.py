@@ -56,7 +56,7 @@ def trainer_of(folder, tokenizer, data, **options):
 
 
 def seen_in_training(trainer):
-    """The widths of the sentences of every batch that the collator was given, and the words in them."""
+    """The widths of the sentences of every batch that the collator was given."""
     batches = []
     collate = trainer.data_collator
 

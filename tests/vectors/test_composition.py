@@ -30,10 +30,10 @@ def random_composition(dtype=np.float32):
     return Composition(vectors, mix.astype(np.float32), bias.astype(np.float32), PIECES)
 
 
-def random_pieces(draw, words, vocabulary, width=5):
-    counts = draw.integers(1, width + 1, size=(words, 1))
-    ids = draw.integers(1, vocabulary + 1, size=(words, width))
-    return np.where(np.arange(width) < counts, ids, 0)
+def random_pieces(draw, words, vocabulary):
+    counts = draw.integers(1, 6, size=(words, 1))
+    ids = draw.integers(1, vocabulary + 1, size=(words, 5))
+    return np.where(np.arange(5) < counts, ids, 0)
 
 
 def composed(vectors, mix, bias, row):
