@@ -23,7 +23,7 @@ docs:
 
 # The page "Try it" of the site: the English model in the browser, from npm packages.
 try-it:
-	npm install --no-save --prefix build/npm onnxruntime-web@1.30.0 @huggingface/tokenizers@0.2.0
+	npm install --no-save --ignore-scripts --prefix build/npm onnxruntime-web@1.30.0 @huggingface/tokenizers@0.2.0
 	hf-xorner export "$$(python -c 'import hf_xorner; print(hf_xorner.english())')" --to web --output site/try \
 	--node_modules build/npm/node_modules
 
@@ -40,11 +40,10 @@ pictures:
 results:
 	python scripts/results_page.py
 
-# The code beside the weights of the model in this repository.
+# The code published with the weights of the models in this repository.
 published-code:
-	rm -f model_cards/english-*/*.py
-	for folder in model_cards/english-*/; do \
-	python -c "from transformers.dynamic_module_utils import get_relative_import_files as files; \
+	files=$$(python -c "from transformers.dynamic_module_utils import get_relative_import_files as files; \
 	models = 'hf_xorner/models/'; main = ['modeling_cnn_lstm_crf.py', 'tokenization_word_char.py']; \
-	print(*{each for name in main for each in [models + name, *files(models + name)]})" \
-	| xargs cp -t $$folder; done
+	print(*{each for name in main for each in [models + name, *files(models + name)]})") && \
+	rm -f model_cards/english-*/*.py && \
+	for folder in model_cards/english-*/; do cp $$files $$folder || exit 1; done

@@ -35,7 +35,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def on_page_content(content: str, **_: Any) -> str:
     """Turn equations into MathML."""
-    return EQUATION.sub(lambda found: mathml(found[1] == "div", html.unescape(found[2])), content)
+    return EQUATION.sub(lambda match: mathml(match[1] == "div", html.unescape(match[2])), content)
 
 
 def command_lines() -> list[str]:
@@ -70,10 +70,10 @@ def definition(path: str, name: str) -> tuple[ast.ClassDef | ast.FunctionDef, li
     text = (REPOSITORY / path).read_text(encoding="utf-8")
     node: Any = ast.parse(text)
     for part in name.split("."):
-        found = [each for each in node.body if getattr(each, "name", None) == part]
-        if len(found) != 1:
+        definitions = [each for each in node.body if getattr(each, "name", None) == part]
+        if len(definitions) != 1:
             raise ValueError(f"{path} has no {name}, which a page shows")
-        node = found[0]
+        node = definitions[0]
     return node, text.splitlines()
 
 
@@ -88,5 +88,5 @@ def excerpt(name: str, site: str, path: str) -> str:
 
 def mathml(display: bool, tex: str) -> str:
     """An equation of LaTeX as MathML."""
-    made = convert(tex.strip(), display="block" if display else "inline").replace("<mi>;</mi>", "<mo>;</mo>")
-    return f'<div class="equation">{made}</div>' if display else made
+    equation = convert(tex.strip(), display="block" if display else "inline").replace("<mi>;</mi>", "<mo>;</mo>")
+    return f'<div class="equation">{equation}</div>' if display else equation

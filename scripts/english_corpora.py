@@ -4,7 +4,7 @@ The corpora are WNUT 2017, sections of the Broad Twitter Corpus (BTC), WikiGold 
 (EWT), all freely licensed; `--conll2003` adds CoNLL-2003 with its test split, and its type MISC. docs/english.md lists
 the changes.
 
-    python scripts/english_corpora.py --data_dir corpora/ --output runs/english/open
+    python scripts/english_corpora.py --data_dir corpora/ --output runs/english/ner-open/corpus
 """
 
 from __future__ import annotations

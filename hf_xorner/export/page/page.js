@@ -4,9 +4,9 @@ import { Tagger } from "./tagger.js";
 const [field, state, marked, list] = ["text", "state", "marked", "list"].map((id) => document.getElementById(id));
 const percent = (score) => `${Math.round(100 * score)} %`;
 const element = (name, ...children) => {
-  const made = document.createElement(name);
-  made.append(...children);
-  return made;
+  const node = document.createElement(name);
+  node.append(...children);
+  return node;
 };
 
 /** A hue for each label, the same as in Python's notebooks. */
@@ -38,7 +38,7 @@ async function load() {
 }
 
 async function tag({ tagger, seconds }) {
-  const text = field.value.toWellFormed();
+  const text = field.value;
   const start = performance.now();
   const entities = await tagger.tag(text);
   show(text, entities);

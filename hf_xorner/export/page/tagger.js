@@ -17,8 +17,8 @@ class WordPieces {
     if (ids === undefined) {
       // JavaScript writes Σ at the end of a word as ς in lower case, the encoder's tokenizer does not.
       const text = this.blank + (this.lowers ? word.replaceAll("\u03a3", "\u03c3") : word);
-      const found = this.tokenizer.encode(text, { add_special_tokens: false }).ids;
-      ids = found.slice(0, this.width).map((id) => BigInt(id + 1));
+      const pieces = this.tokenizer.encode(text, { add_special_tokens: false }).ids;
+      ids = pieces.slice(0, this.width).map((id) => BigInt(id + 1));
       this.known.set(word, ids);
     }
     return ids;
@@ -135,7 +135,7 @@ export class Tagger {
 
   /** Neighbours of one type, up to the next B- label. */
   entities(text, places, labels, logProbs) {
-    const found = [];
+    const entities = [];
     for (let first = 0, end; first < labels.length; first = end) {
       const { type, outside } = this.labels[labels[first]];
       // The first word by itself, the others given the word before: exact for a chain.
@@ -149,7 +149,7 @@ export class Tagger {
       const [startUnit, endUnit] = [places[first][0], places[end - 1][1]];
       const score = Math.exp(Math.min(logProb, 0));
       if (score < this.minScore(type)) continue;
-      found.push({ label: type, text: text.slice(startUnit, endUnit), score, startUnit, endUnit });
+      entities.push({ label: type, text: text.slice(startUnit, endUnit), score, startUnit, endUnit });
     }
     let unit = 0;
     let point = 0;
@@ -157,6 +157,6 @@ export class Tagger {
       for (; unit < upTo; point++) unit += text.codePointAt(unit) > 0xffff ? 2 : 1;
       return point;
     };
-    return found.map((entity) => ({ ...entity, start: points(entity.startUnit), end: points(entity.endUnit) }));
+    return entities.map((entity) => ({ ...entity, start: points(entity.startUnit), end: points(entity.endUnit) }));
   }
 }
