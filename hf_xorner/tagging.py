@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -53,7 +54,7 @@ KINDS = {
     ".csv": "csv",
     ".parquet": "parquet",
 }
-FIELDS = ("tokens", "words", "text")
+FIELDS = ("text", "tokens", "words")
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _BLANKS = re.compile(r"[ \t]+")
@@ -303,15 +304,19 @@ def _outputs(
 
 
 def _is_text(source: str) -> bool:
-    """Return True if a source is a text: it contains a blank and is not the name of a file or folder."""
-    return bool(re.search(r"\s", source)) and not os.path.exists(expanded(source))
+    """Return True if a source is a text: it contains a blank, and is not the name of a file or folder, or like one."""
+    is_name = _suffix_of(Path(source)) in KINDS.keys() - {""} or os.path.exists(expanded(source))
+    return bool(re.search(r"\s", source)) and not is_name
 
 
 def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
     """Return the records of a split of a dataset on the Hub."""
     # A name with the suffix of a data file is a mistyped path, so the Hub is not asked.
     if not _HUB_NAME.fullmatch(source) or _suffix_of(Path(source)) in KINDS.keys() - {""}:
-        raise DataError(f"{source}: there is no such file; a text on the command line must contain a blank.")
+        raise DataError(
+            f"{source}: there is no such file; a text on the command line must contain a blank, and not end in the "
+            "suffix of a file such as .txt."
+        )
     from .corpora.load import load_hub_dataset  # imports datasets
 
     splits = load_hub_dataset(source, streaming=True)
@@ -375,6 +380,8 @@ def _lines(source: str) -> Iterator[str]:
     try:
         with opened as file:
             for number, line in enumerate(file):
+                if not number and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                    raise DataError(f"{source}: is in UTF-16; save it as UTF-8.")
                 text = line.decode("utf-8", "surrogateescape")
                 yield text if number else text.removeprefix(BYTE_ORDER_MARK)
     except GZIP_ERRORS as error:  # from standard input
@@ -460,6 +467,7 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
                 rows.append((number, values))
         elif rows:
             if is_numbered is None:  # in CoNLL-U and other formats, the first column numbers the words
+                _check_columns(rows, name, field)
                 first = [values[0] for _, values in rows]
                 numbers = [number for number in first if number.isdecimal()]
                 is_numbered = columns > 2 and all(map(_NUMBER.fullmatch, first)) and numbers[:2] in _FIRST_NUMBERS
@@ -473,6 +481,12 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
                 words = [values[column] for _, values in rows if not is_numbered or values[0].isdecimal()]
                 yield _record({"words": words}, None, f"{name}, the sentence at line {rows[0][0]}")
             rows = []
+
+
+def _check_columns(rows: list[tuple[int, list[str]]], name: str, field: str | None) -> None:
+    """Raise an error if a column holds texts; words such as 10 000 000 have few blanks."""
+    if field is None and any(value.count(" ") > 3 for _, values in rows for value in values):
+        raise DataError(f"{name}: a column holds texts; pass input_format=csv, or text for lines of text.")
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------

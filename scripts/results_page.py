@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hf_xorner.papers.presentation import table_line
+from hf_xorner.papers.presentation import p_text, table_line
 from hf_xorner.papers.results import read_results
 from hf_xorner.papers.tables import NOT_PUBLISHED, published_text
 
@@ -59,7 +59,7 @@ def cells_of(row: Mapping[str, Any]) -> list[str]:
     """Return the cells of a result on the page."""
     seconds, p = row.get("seconds"), row.get("p")
     if isinstance(p, float):
-        p = f"{p:.3f}" if p >= 0.001 else "< 0.001"
+        p = p_text(p)
     return [
         row["work"],
         row["model_type"],

@@ -204,9 +204,21 @@ def test_sentences_that_training_held_out_are_no_training_data(trained, figures,
     assert any("was trained on" in line for line in caplog.messages)
 
 
-def test_another_corpus_is_not_divided(trained, folder, figures):
+def test_a_model_trained_on_validation_has_no_held_out_sentences(trained, figures, evaluate, caplog):
+    facts = json.loads((trained / "facts.json").read_text())
+    facts["options"]["train_on_validation"] = True
+    (trained / "facts.json").write_text(json.dumps(facts))
+    figures("--model", trained, "--dataset", "all.conll")
+    assert any("was trained on this split" in line for line in caplog.messages)
+    assert not any("held out" in line for line in caplog.messages)
+    refusal = evaluate("--model", trained, "--dataset", "all.conll", "--min_precision", 90, fails=True)
+    assert "the model was not trained" in refusal
+
+
+def test_another_corpus_is_not_divided(trained, folder, figures, caplog):
     (folder / "other.conll").write_text((folder / "all.conll").read_text().replace("saw O", "met O"))
     assert figures("--model", trained, "--dataset", "other.conll")["sentences"] == 40
+    assert any("train is scored; sentences that the model was trained on may be" in line for line in caplog.messages)
 
 
 def test_models_that_cannot_be_scored_give_one_line_errors(folder, corpus, model, evaluate):

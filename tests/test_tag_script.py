@@ -279,6 +279,8 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
     (tmp_path / "open.csv").write_text('text\n"Ann\nBo\n')
     (tmp_path / "twice.csv").write_text("id,text,id\n1,Ann,2\n")
     (tmp_path / "onto.conll").write_text("#begin document (a); part 000\na 0 0 Ann\n\n")
+    (tmp_path / "texts.tsv").write_text("id\treview\n1\tAnn Smith saw Zeus yesterday.\n")
+    (tmp_path / "excel.csv").write_text("text\nAnn\n", "utf-16")
     for arguments, sentence in (
         (("in.txt", "--format", "xml"), "format"),
         (("in.txt", "--batch_size", "0"), "batch_size"),
@@ -294,6 +296,9 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("in.txt", "--template", "x"), "set redact"),
         (("in.txt", "--redact", "--output", "out.csv"), "redact writes texts or JSON Lines"),
         (("a/missing.jsonl",), "there is no such file"),
+        (("my texts.csv",), "there is no such file"),
+        (("texts.tsv",), "texts.tsv: a column holds texts"),
+        (("excel.csv",), "excel.csv: is in UTF-16"),
         (("twice.csv",), "two columns have the same name"),
         (("broken.txt.gz",), "broken.txt.gz: the gzip file is damaged"),
         (("cut.json",), "cut.json: is not JSON"),

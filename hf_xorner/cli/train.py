@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from datasets import Dataset
@@ -33,6 +34,7 @@ DESCRIPTION = (
     "and `torchrun`. Every argument of the Trainer and every field of the architecture's config is an option."
 )
 DEFAULT_RECIPE = "xor/cross"
+_SHOWN = 40  # words of the sentence that is tagged at the end
 parser = training_parser
 
 
@@ -99,10 +101,11 @@ def introduce(ready: TrainingRun) -> None:
 
 def use(folder: str, split: Dataset) -> None:
     """Tag a sentence of the held-out data with the saved model and the pipeline of transformers."""
-    rows = [row for row in split if row["tokens"]]
+    # The first with an entity near its start; a document may be one sentence.
+    rows = [(row["tokens"][:_SHOWN], any(row["ner_tags"][:_SHOWN])) for row in split if row["tokens"]]
     if not rows:
         return
-    sentence = " ".join(max(rows, key=lambda row: any(row["ner_tags"]))["tokens"])
+    sentence = " ".join(max(rows, key=itemgetter(1))[0])
     with without_bars():
         tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
     print(sentence)

@@ -155,14 +155,14 @@ def score(
     corpus = load_corpus(source, options.data_dir, **reading) if options.dataset else {}
     if options.model:
         folder = tagger.model.name_or_path if tagger else options.model
-        corpus, trained_on_it = _divided(corpus, folder, str(options.dataset))
-        if options.min_precision and VALIDATION not in corpus:
+        corpus, trained_on = _divided(corpus, folder, str(options.dataset))
+        if options.min_precision and VALIDATION not in corpus.keys() - trained_on:
             raise ValueError(
-                f"min_precision needs the split {VALIDATION!r}, on which min_score is chosen; {options.dataset} has "
-                f"{', '.join(corpus)}."
+                f"min_precision needs the split {VALIDATION!r}, on which min_score is chosen and the model was not "
+                f"trained; {options.dataset} has {', '.join(corpus.keys() - trained_on)}."
             )
         options = replace(options, split=_split_of(options, corpus))
-        if options.split == TRAIN and trained_on_it:
+        if options.split in trained_on:
             _log.warning("%s was trained on this split; the scores say little about other texts.", options.model)
     has_training = TRAIN in corpus and options.split != TRAIN
     training = Training.of(*words_and_tags(corpus[TRAIN])) if has_training else None
@@ -204,21 +204,24 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
     return written
 
 
-def _divided(corpus: DatasetDict, model: str, source: str) -> tuple[DatasetDict, bool]:
-    """Return a corpus, and True if the model was trained on it; then the held-out part becomes its validation split."""
+def _divided(corpus: DatasetDict, model: str, source: str) -> tuple[DatasetDict, set[str]]:
+    """Return a corpus, with the part that training held out as validation, and the splits that it was trained on."""
     path = Path(model) / FACTS_FILE
     if not model or not path.is_file():
-        return corpus, False
-    data = json.loads(path.read_text(encoding="utf-8"))["data"]
+        return corpus, set()
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    data = facts["data"]
     share = (data.get("hold_out") or {}).get("share", 0.0)
     divided, held_out = with_validation(corpus, share) if TRAIN in corpus else (corpus, None)
     if corpus_fingerprint(divided) != data["fingerprint"]:
-        return corpus, False
+        return corpus, set()
+    if facts["options"].get("train_on_validation"):
+        return divided, {TRAIN, VALIDATION}
     if held_out is not None:
         _log.warning(
             "%s: the %d sentences that training held out are the split %s.", source, held_out.sentences, VALIDATION
         )
-    return divided, True
+    return divided, {TRAIN}
 
 
 def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[str, Any]:
@@ -246,7 +249,8 @@ def _split_of(options: EvaluationOptions, corpus: Any) -> str:
     candidates = [name for name in corpus if name != TRAIN] or list(corpus)
     if split not in corpus and options.split is None and len(candidates) == 1:
         (split,) = candidates
-        _log.warning("%s has no split %s; %s is scored.", options.dataset, _TEST, split)
+        trained = "; sentences that the model was trained on may be among them" if split == TRAIN else ""
+        _log.warning("%s has no split %s; %s is scored%s.", options.dataset, _TEST, split, trained)
     if split not in corpus:
         raise ValueError(f"{options.dataset} has no split {split!r}; choose one of {', '.join(corpus)}.")
     return split

@@ -88,7 +88,12 @@ def _measured(cell: Cell, column: Column, sign: str) -> str:
     if isinstance(cell.mean, int):
         return f"{cell.mean:,}"
     std = "" if cell.std is None else f" ± {cell.std:.2f}"
-    return f"{cell.mean:{sign}.2f}{std}" + ("" if cell.p is None else f" (p {cell.p:.3f})")
+    return f"{cell.mean:{sign}.2f}{std}" + ("" if cell.p is None else f" (p {p_text(cell.p)})")
+
+
+def p_text(p: float) -> str:
+    """Return a p value; that of a sampled test is never 0."""
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def table_line(cells: Iterable[str]) -> str:

@@ -134,7 +134,7 @@ def _options_of(path: Path, below: list[Path]) -> dict[str, Any]:
     file = ROOT / f"{parent}.yaml" if parent in recipe_names() else path.parent / parent
     if not file.is_file():
         raise ValueError(
-            f"The recipe {path} extends {parent!r}, which is not a recipe; of the package's "
-            f"{nearest(parent, recipe_names())}."
+            f"The recipe {path} extends {parent!r}, which is neither a file in the same folder nor a recipe of the "
+            f"package; {nearest(parent, recipe_names())}."
         )
     return {**_options_of(file, [*below, path.resolve()]), **options}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -43,6 +46,8 @@ from .data import Teacher, read_texts, with_context_states, with_more_data, with
 from .facts import command_of, facts_before, options_of, read_facts, write_facts
 from .optimization import EpochAverage, fit_temperature, keep_the_better
 from .trainer import TaggerTrainer
+
+_log = logging.getLogger(__name__)
 
 # --- The output folder ------------------------------------------------------------------------------------------------
 
@@ -343,6 +348,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     names = corpus["train"].features[TAGS].feature.names
     build = go_on if run.model_name_or_path else build_afresh
     start = build(run, corpus["train"][TOKENS], names, config_fields)
+    _compare_words(corpus["train"], start.tokenizer, run.dataset)
     coverage = {
         name: coverage_of(start.tokenizer, start.vector_words, split[TOKENS])
         for name, split in corpus.items()
@@ -384,6 +390,19 @@ def _with_more_columns(
     if context is None or not model.config.context_frozen:
         return corpus
     return with_context_states(corpus, context.to(training.device), start.tokenizer)
+
+
+def _compare_words(train: Dataset, tokenizer: WordCharTokenizer, source: str) -> None:
+    """Log a warning if the tokenizer divides texts into other words than those of the corpus, as often in Chinese."""
+    words = Counter(chain.from_iterable(train[:1000][TOKENS]))
+    divided = [word for word in words if len(tokenizer.tokenize(word)) != 1]
+    share = sum(map(words.__getitem__, divided)) / max(words.total(), 1)
+    if share > 0.05:
+        _log.warning(
+            "%s: %.0f %% of the words, such as %s, are several words in a text for the tokenizer; the tagger will do "
+            "worse on texts than on lists of words, so give it lists.",
+            *(source, 100 * share, ", ".join(divided[:3])),
+        )
 
 
 def _lines_of(path: str) -> int:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.utils import ModelOutput, can_return_tuple
+from transformers.utils import ModelOutput, can_return_tuple, logging
 
 from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
@@ -18,6 +18,8 @@ from .frozen_vectors import draw_vectors
 from .layers import HeadProjections, readable
 from .recurrent import BiLayer, DistinctWords
 from .tags import IGNORED, TagSpace
+
+logger = logging.get_logger(__name__)
 
 #: The features of words: a tensor (B, T, d), or a table of distinct words.
 Features = Tensor | DistinctWords
@@ -291,6 +293,11 @@ class TaggerForTokenClassification(PreTrainedModel):
             scored = [(scores, encoded.states), *((self.score(states), states) for states in encoded.earlier)]
             losses = [self.loss(*pair, gold, lengths, num_items_in_batch, teacher) for pair in scored]
             output["loss"] = torch.stack(losses).mean()
+        if gold is None and self.training and torch.is_grad_enabled():
+            logger.warning_once(
+                "To train, pass labels and use the model's loss. Its logits show the decoded labels, so that any other "
+                "loss on them (label_smoothing_factor or compute_loss_func of the Trainer) trains it wrongly."
+            )
         if gold is None or not self.training:
             decoded = self.decoder(scores, lengths, encoded.states, all_tags=output_logits)
             path = self.public_path(decoded, lengths)

@@ -71,6 +71,16 @@ def test_examples_of_spans():
     assert tagged("Ann Bo", [[0, 4, "A"], [3, 6, "B"]]) == [("Ann", "B-A"), ("Bo", "B-B")]
 
 
+def test_offsets_in_utf_16_units_are_recognised_by_the_texts_of_all_spans():
+    text = "🎉🎉🎉🎉🎉 Anna Anna! Max"
+    for anna, max_ in ((6, 17), (11, 22)):  # in characters and in units; the second Anna is at character 11
+        spans = [
+            {"start": anna, "end": anna + 4, "text": "Anna", "labels": ["X"]},
+            {"start": max_, "end": max_ + 3, "text": "Max", "labels": ["X"]},
+        ]
+        assert [tag for word, tag in tagged(text, spans) if word.isalpha()] == ["B-X", "O", "B-X"]
+
+
 def test_words_with_offsets_are_used_unchanged():
     words = [[0, 2], [2, 3], [3, 4], [4, 12], [12, 14]]
     spans = [[2, 4, "A"], [4, 12, "B"], [12, 14, "C"]]

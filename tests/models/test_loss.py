@@ -1,5 +1,6 @@
 """The loss follows the config's reduction, whole or in parts, and invalid input raises a clear error."""
 
+import logging
 from itertools import cycle, product
 
 import chain_oracle as oracle
@@ -135,6 +136,16 @@ def test_labels_outside_the_config_are_refused(tokenizer, label):
     batch["labels"][0, 0] = label
     with pytest.raises(ValueError, match=r"labels must be from 0 to 5 \(O, B-PER, I-PER.* id2label of the data"):
         model(**batch)
+
+
+def test_training_without_labels_is_warned_of(tokenizer, caplog, monkeypatch):
+    """A loss on the logits trains the wrong labels."""
+    monkeypatch.setattr(logging.getLogger("hf_xorner"), "propagate", True)
+    model = build_model(MODEL, tokenizer)
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=False)
+    for mode, warned in ((False, 0), (True, 1)):
+        model.train(mode)(**batch)
+        assert sum("pass labels" in line for line in caplog.messages) == warned
 
 
 def test_the_base_class_names_the_class_to_use(tokenizer):

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,7 +102,9 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, rep
     written = [] if span_key is None else content[span_key] or []
     if type(written) is not list:
         raise DataError(f"{place}: {span_key!r} holds {str(written)[:60]}; write a list of [start, end, label].")
-    spans = [span for item in written for usual in _usual_spans(item) for span in _labelled(usual, text, place)]
+    usual = [span for item in written for span in _usual_spans(item)]
+    places = _places_of(usual, text)
+    spans = [span for item in usual for span in _labelled(item, text, places, place)]
     offsets = content.get(WORD_KEY)
     words = _words_of(None if offsets is None else _offsets_of(offsets, len(text), place), text)
     pos_tags = None if offsets is None else parts_of_speech(content, reading, place)
@@ -167,7 +169,7 @@ def _has_end(point: Any) -> bool:
     return type(point) is dict and type(point.get("end")) is int
 
 
-def _labelled(written: Any, text: str, place: str) -> list[Span]:
+def _labelled(written: Any, text: str, places: Sequence[int], place: str) -> list[Span]:
     """Return the spans of one element, which may have several labels in Label Studio."""
     start, end = _ends_of(written, 3)
     labels: Any = written[2:] if type(written) is list else [written.get("label")] if type(written) is dict else []
@@ -179,34 +181,37 @@ def _labelled(written: Any, text: str, place: str) -> list[Span]:
         fault = "is neither [start, end, label] nor an object of these"
     elif not labels or not all(type(label) is str and label.strip(_BLANKS) for label in labels):
         fault = "has no string for its label"
+    elif not 0 <= start < end < len(places):
+        fault = f"is empty or reaches outside of the text, which has {len(text)} characters"
     else:
-        if expected and type(expected) is str:
-            start, end = _in_characters(start, end, text, expected)
-        if not 0 <= start < end <= len(text):
-            fault = f"is empty or reaches outside of the text, which has {len(text)} characters"
-        elif expected and type(expected) is str and not _same_text(text[start:end], expected):
+        start, end = places[start], places[end]
+        if expected and type(expected) is str and not _same_text(text[start:end], expected):
             fault = f"is {text[start:end][:60]!r} in the text"
     if fault:
         raise DataError(f"{place}: the span {str(written)[:120]} {fault}; correct or remove it.")
     return [Span(start, end, label.replace(BYTE_ORDER_MARK, "")) for label in labels]
 
 
-def _in_characters(start: int, end: int, text: str, expected: str) -> tuple[int, int]:
-    """Convert the offsets of a span from UTF-16 units, which browsers count, if only these match the expected text."""
-    if not _same_text(text[start:end], expected):
-        places = _places_of_units(text)
-        if 0 <= start <= end < len(places) and _same_text(text[places[start] : places[end]], expected):
-            return places[start], places[end]
-    return start, end
+def _places_of(spans: list[Any], text: str) -> Sequence[int]:
+    """Return the character at each offset of the spans: browsers count UTF-16 units, other tools count characters.
 
+    Offsets are in units if more of the spans' own texts, which Label Studio writes, are found in this way.
+    """
+    characters = range(len(text) + 1)
+    if max(text, default="") <= "\uffff":
+        return characters
+    units = [index for index, character in enumerate(text) for _ in range(1 + (character > "\uffff"))]
+    units.append(len(text))
+    quoted = [(*_ends_of(span, 3), span["text"]) for span in spans if type(span) is dict and "text" in span]
+    quoted = [item for item in quoted if [*map(type, item)] == [int, int, str]]
 
-@lru_cache(maxsize=1)
-def _places_of_units(text: str) -> list[int]:
-    """Return the index of the character at each UTF-16 unit, including the end."""
-    places: list[int] = []
-    for index, character in enumerate(text):
-        places += [index, index + 1] if character > "\uffff" else [index]
-    return [*places, len(text)]
+    def found(places: Sequence[int]) -> int:
+        return sum(
+            0 <= start < end < len(places) and _same_text(text[places[start] : places[end]], own)
+            for start, end, own in quoted
+        )
+
+    return max(characters, units, key=found)
 
 
 def _same_text(first: str, second: str) -> bool:
