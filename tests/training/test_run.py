@@ -143,6 +143,14 @@ def test_training_data_without_words_give_one_sentence(script, tmp_path):
         assert f"hf-xorner train: {corpus} has no words to train on;" in error
 
 
+def test_words_that_a_text_would_divide_are_warned_of(towns, tmp_path, caplog):
+    ready(towns, tmp_path / "towns")
+    assert not any("are several words in a text" in line for line in caplog.messages)
+    (tmp_path / "train.conll").write_text("王小明\tB-PER\n在\tO\n北京\tB-LOC\n\n" * 20, "utf-8")
+    ready(tmp_path / "train.conll", tmp_path / "out")
+    assert any("67 % of the words, such as 王小明, 北京," in line for line in caplog.messages)
+
+
 def test_validation_data_without_words_are_not_used_to_select_an_epoch(tmp_path):
     """All epochs score 0 on them, so the first would be taken for the best."""
     corpus = saved(tmp_path / "corpus", train=SENTENCES, validation=EMPTY)
