@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from html import escape
-from itertools import chain, islice
+from itertools import chain
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -23,6 +23,9 @@ _log = logging.getLogger(__name__)
 
 #: Number of batches that are read ahead to group sentences of similar length.
 BATCHES_AHEAD = 32
+
+#: Number of characters, or of given words, from which on no more items are read ahead; limits the memory of documents.
+MOST_AHEAD = 2_000_000
 
 #: If the longest sentence of a batch has more words, the batch has fewer sentences; limits the memory of documents.
 WORDS_PER_SENTENCE = 32
@@ -277,12 +280,8 @@ class BaseTagger(ABC):
         """Yield checked items of a stream, some batches at a time."""
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} must be at least 1.")
-        stream, count = iter(items), 0
-        while block := list(islice(stream, batch_size * self.batches_ahead)):
-            for number, item in enumerate(block, count):
-                check_item(item, number)
-            count += len(block)
-            yield block
+        checked = (_checked_item(item, number) for number, item in enumerate(items))
+        yield from blocks_of(checked, batch_size * self.batches_ahead, len)
 
     def _label(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
         if any(isinstance(item, str) for item in items):
@@ -329,6 +328,29 @@ class BaseTagger(ABC):
             offsets = {"start": start, "end": stop, "word_start": first - begin, "word_end": end - begin}
             score = math.exp(min(log_prob, 0))
             yield number, Entity(label=self.entity_labels[kind], text=texts[number][start:stop], **offsets, score=score)
+
+
+def _checked_item(item: Any, number: int) -> Any:
+    """Return an item if it is a text or a list of words; the error for others names its number."""
+    check_item(item, number)
+    # A word such as 10 000 000 has few blanks.
+    if not isinstance(item, str) and "".join(item).count(" ") > 3 * len(item):
+        raise ValueError(f"Text {number} is a list of texts, not of words; use tag() for several texts.")
+    return item
+
+
+def blocks_of(items: Iterable[Any], most: int, size: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """Yield lists of up to `most` items, or fewer if the sum of their sizes reaches `MOST_AHEAD`."""
+    block: list[Any] = []
+    total = 0
+    for item in items:
+        block.append(item)
+        total += size(item)
+        if len(block) == most or total >= MOST_AHEAD:
+            yield block
+            block, total = [], 0
+    if block:
+        yield block
 
 
 def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,10 @@ FEWEST_WORDS = 256
 
 #: Number of distinct words that are computed at a time.
 DISTINCT_AT_ONCE = 512
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    # OpenMP's threads do not exist in a forked process, which would wait for them.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class Tagger(BaseTagger):

@@ -15,14 +15,23 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
-from .entities import BATCHES_AHEAD, Annotation, BaseTagger, Entities, Entity, NumberByLabel, number_by_label
+from .entities import (
+    BATCHES_AHEAD,
+    Annotation,
+    BaseTagger,
+    Entities,
+    Entity,
+    NumberByLabel,
+    blocks_of,
+    number_by_label,
+)
 from .errors import DataError, first_line
 from .files import (
     BYTE_ORDER_MARK,
@@ -278,7 +287,7 @@ def _outputs(
     count = 0
     if format == "csv":
         yield b"record,label,text,start,end,score\n"
-    while block := list(islice(records, options.batch_size * BATCHES_AHEAD)):
+    for block in blocks_of(records, options.batch_size * BATCHES_AHEAD, lambda record: len(record.item or "")):
         faults = [record.fault for record in block if record.fault]
         if faults and not options.skip_bad_lines:
             raise DataError(faults[0])

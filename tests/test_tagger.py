@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ARCHITECTURES, SENTENCES, TAG_SCORING, build_model
-from helpers import chains_of
+from helpers import chains_of, posix
 from hypothesis import given
 from hypothesis import strategies as st
 from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
@@ -207,6 +207,31 @@ def test_an_infinite_stream_is_read_lazily(tagger):
     assert read == 4 * BATCHES_AHEAD
 
 
+def test_few_documents_are_read_ahead(tagger, monkeypatch):
+    monkeypatch.setattr("hf_xorner.entities.MOST_AHEAD", 300)
+    read = []
+    stream = tagger.stream(read.append(text) or text for text in ["Ann saw Zeus. " * 10] * 9)
+    assert len(next(stream)) and len(read) == 3  # of 140 characters each
+    assert len(list(stream)) == 8 and len(read) == 9
+
+
+@posix
+def test_a_forked_process_can_use_the_tagger_of_its_parent():
+    code = """
+import os, torch
+from hf_xorner import Tagger
+torch.set_num_threads(2)
+tagger = Tagger.from_pretrained()
+texts = [f"Imran Vale flew to Oslo. {number}" for number in range(300)]
+tagger.tag(texts)
+if not (child := os.fork()):
+    os._exit(len(tagger(texts[0])) + len(tagger.tag(texts)))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.stdout == f"{(2 + 300) % 256}\n", done.stderr
+
+
 def test_invalid_items_are_reported_by_their_position(tagger):
     for item, error, message in (
         (None, TypeError, "Text 40 is a NoneType"),
@@ -214,6 +239,7 @@ def test_invalid_items_are_reported_by_their_position(tagger):
         (["Ann", 3], ValueError, "list of words.*text 40"),
         ("Ann \ud800", ValueError, r"Text 40 holds a lone surrogate, U\+D800, at character 4"),
         (["Ann", "\ud800"], ValueError, "Text 40 holds a lone surrogate"),
+        (["Ann flew from Oslo to Rome.", "Zeus met her there."], ValueError, "Text 40 is a list of texts"),
     ):
         with pytest.raises(error, match=message):
             list(tagger.tag([*(["Ann"] * 40), item, "Ann"], batch_size=1))

@@ -44,5 +44,7 @@ def main() -> None:
         for entities in stream(texts):
             record = {"text": entities.text, "entities": entities}
             print(json.dumps(record, ensure_ascii=False), flush=True)  # noqa: T201
+    except KeyboardInterrupt:
+        sys.exit(130)
     except (OSError, ValueError) as error:
         sys.exit(f"{parser.prog}: {error}")

@@ -48,6 +48,7 @@ def export_package(
     version = str(Version(version))
     contents = {f"{name}/{file}": content for file, content in exported_files(source, precision).items()}
     contents[f"{name}/__init__.py"] = runtime_code((*MODULES, "export/installed.py")).encode()
+    contents[f"{name}/py.typed"] = b""
     info = f"{name}-{version}.dist-info"
     contents[f"{info}/METADATA"] = _metadata(source, name, version).encode()
     contents[f"{info}/WHEEL"] = _WHEEL.encode()

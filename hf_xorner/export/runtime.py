@@ -57,6 +57,7 @@ class OnnxTagger(BaseTagger):
         super().__init__(labels, tokenizer, min_score, default)
         self.session = session
         self.threads = threads
+        self._source: tuple[Any, ...] = ()
         self._inputs = {entry.name for entry in session.get_inputs()}  # some models do not read pieces
 
     @classmethod
@@ -89,7 +90,13 @@ class OnnxTagger(BaseTagger):
             raise ValueError(f"{folder}: the id2label of config.json does not number labels from 0; copy it again.")
         session = _loaded(folder / file, lambda path: _session(path, providers))
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return cls(session, read_lookup(folder), labels, threads or processors, min_score, config.get("min_score"))
+        tagger = cls(session, read_lookup(folder), labels, threads or processors, min_score, config.get("min_score"))
+        tagger._source = (folder, file, threads, providers)
+        return tagger
+
+    def __reduce__(self) -> Any:
+        """Load the folder again where the tagger is unpickled, since sessions cannot be pickled."""
+        return OnnxTagger.from_pretrained, (*self._source, self.min_score)
 
     def __repr__(self) -> str:
         return f"OnnxTagger({', '.join(self.session.get_providers())}, types: {', '.join(self.entity_labels)})"

@@ -62,6 +62,7 @@ def test_a_wheel_names_its_files_and_the_facts_of_the_card(saved, tmp_path):
         "tokenizers",
     }
     assert metadata.get_payload() == "# A tagger\n"
+    assert "my_ner/py.typed" in contents  # type checkers read the annotations
 
 
 def test_a_wheel_tags_where_nothing_else_can_be_imported(saved, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -127,6 +128,7 @@ def test_threads_and_least_scores_give_the_results_of_tagger(tokenizer, tmp_path
         assert 0 < sum(map(len, expected)) < sum(map(len, reference.tag(TEXTS)))
         tagger = OnnxTagger.from_pretrained(folder, min_score=least)
         assert_same_entities(tagger.tag(TEXTS), expected)
+        assert_same_entities(pickle.loads(pickle.dumps(tagger)).tag(TEXTS), expected)
         assert_same_entities(OnnxTagger.from_pretrained(folder).tag(TEXTS, min_score=least), expected)
     assert repr(tagger) == "OnnxTagger(CPUExecutionProvider, types: PER, LOC, GOD)"
     edit(folder / "config.json", min_score=0.9)
