@@ -167,19 +167,14 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
         if name is None and not header:
             return None
         position = _first(names, usual if name is None else (_normal(name),))
-        if (
-            position is None
-            and name is not None
-            and re.fullmatch(r"-?\d+", name)
-            and -len(fields) <= int(name) < len(fields)
-        ):
+        if position is not None:
+            return position
+        if name is not None and re.fullmatch(r"-?\d+", name) and -len(fields) <= int(name) < len(fields):
             return int(name) % len(fields)
-        if position is None:
-            wanted = name if name is not None else " or ".join(usual[:2])
-            raise DataError(
-                f"{place}: no column of {content} named {wanted} among {', '.join(fields)}; pass its name as {option}."
-            )
-        return position
+        wanted = name if name is not None else " or ".join(usual[:2])
+        raise DataError(
+            f"{place}: no column of {content} named {wanted} among {', '.join(fields)}; pass its name as {option}."
+        )
 
     token = index(reading.token_column, _TOKEN_NAMES, "words", "token_column")
     tag = index(reading.tag_column, _TAG_NAMES, "tags", "tag_column")
