@@ -164,21 +164,14 @@ def with_context_states(corpus: DatasetDict, context: ContextualFeatures, tokeni
         pieces = tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")["piece_ids"]
         return context.states(pieces.to(device)).float()
 
+    weights = _tensors_digest(context.encoder.state_dict().items())
     settings = {name: value for name, value in context.config.to_dict().items() if name.startswith("context_")}
-    identity = repr(
-        (
-            _tensors_digest(context.encoder.state_dict().items()),
-            sorted(settings.items(), key=str),
-            tokenizer.pieces.to_str() if tokenizer.pieces else "",
-            tokenizer.max_word_pieces,
-        )
-    )
-    return DatasetDict(
-        {
-            name: with_bytes(split, CONTEXT_STATES, encode, identity, f"encoding {name}")
-            for name, split in corpus.items()
-        }
-    )
+    pieces = tokenizer.pieces.to_str() if tokenizer.pieces else ""
+    identity = repr((weights, sorted(settings.items(), key=str), pieces, tokenizer.max_word_pieces))
+    splits = {
+        name: with_bytes(split, CONTEXT_STATES, encode, identity, f"encoding {name}") for name, split in corpus.items()
+    }
+    return DatasetDict(splits)
 
 
 class Teacher:
