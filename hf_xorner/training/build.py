@@ -240,11 +240,9 @@ def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None
     Raises:
         DataError: If the two cut words into different pieces.
     """
-    if encoder is None or composition is None:
-        return encoder.pieces if encoder else composition.pieces if composition else None
-    if encoder.pieces.to_str() != composition.pieces.to_str():
+    if encoder and composition and encoder.pieces.to_str() != composition.pieces.to_str():
         raise DataError("context and composed cut words into different pieces; distil the vectors from that encoder.")
-    return encoder.pieces
+    return encoder.pieces if encoder else composition.pieces if composition else None
 
 
 class Start(NamedTuple):
