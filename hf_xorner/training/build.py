@@ -286,17 +286,15 @@ def build_afresh(
         max_word_pieces=run.max_word_pieces,
         character_types=run.character_types,
     )
-    config = config_class(
-        **{
-            **(composition_fields(composition) if composition else {}),
-            **(context_fields(encoder) if encoder else {}),
-            **config_fields,
-            **(vector_fields(run.vectors_as, vectors.dim) if vectors else {}),
-            **tokenizer.model_fields(),
-            "id2label": dict(enumerate(labels)),
-        }
-    )
-    model = AutoModelForTokenClassification.from_config(config)
+    settings = {
+        **(composition_fields(composition) if composition else {}),
+        **(context_fields(encoder) if encoder else {}),
+        **config_fields,
+        **(vector_fields(run.vectors_as, vectors.dim) if vectors else {}),
+        **tokenizer.model_fields(),
+        "id2label": dict(enumerate(labels)),
+    }
+    model = AutoModelForTokenClassification.from_config(config_class(**settings))
     if composition:
         tables = (composition.vectors, composition.mix, composition.bias)
         model.features.composed.fill(*map(torch.from_numpy, tables))
