@@ -390,18 +390,14 @@ def training_parser() -> Parser:
     parser.add_argument(
         "recipe", nargs="?", metavar="RECIPE|CORPUS", help="A recipe, a YAML file of options, or a corpus."
     )
-    added = {action.dest for action in parser._actions}
-    readers = {"int": int, "float": float, "str": str}
+    readers = {"int": int, "float": float, "str": str, "bool": string_to_bool}
     for config in CONFIGS.values():
         described = _described(config)
         for name, kind in config_options(config).items():
-            if name in added:
+            if f"--{name}" in parser._option_string_actions:
                 continue
-            added.add(name)
             reader: dict[str, Any] = {"type": readers.get(str(kind), int), "bounds": None}
-            if kind == "bool":
-                reader["type"] = string_to_bool
-            elif kind not in readers:
+            if kind not in readers:
                 reader["nargs"] = "*"
             group = "model" if name in _SHOWN else None
             parser.add_argument(
