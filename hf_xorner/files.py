@@ -52,6 +52,11 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(path for name in glob("**", root_dir=folder, recursive=True) if (path := folder / name).is_file())
 
 
+def suffix_of(path: Path) -> str:
+    """Return the last suffix of a file name in lower case, ``.gz`` ignored."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
 def decompressed(file: IO[bytes]) -> IO[bytes]:
     """Return a buffered file that is open for reading, decompressed if it is gzip."""
     compressed = cast("io.BufferedReader", file).peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)

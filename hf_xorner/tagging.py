@@ -43,6 +43,7 @@ from .files import (
     files_below,
     locked,
     open_bytes,
+    suffix_of,
 )
 from .options import check_values, option
 
@@ -226,7 +227,7 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
     ignored: list[Path] = []
     for path in files_below(folder):
         name = path.relative_to(folder)
-        kind = KINDS.get(_suffix_of(name)) if options.input_format == AUTO else options.input_format
+        kind = KINDS.get(suffix_of(name)) if options.input_format == AUTO else options.input_format
         if kind is None:
             ignored.append(name)
             continue
@@ -248,7 +249,7 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
 
 def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
     """Return the format to write: of the option, else of the output's suffix, else for the format of the input."""
-    target = KINDS.get(_suffix_of(output)) if output else None
+    target = KINDS.get(suffix_of(output)) if output else None
     if target == "parquet":
         raise DataError(f"{output}: Parquet is not written; name a file of JSON Lines (.jsonl) or CSV (.csv).")
     if options.redact and target in ("csv", "conll"):
@@ -262,10 +263,6 @@ def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
     if kind == "conll":
         return kind
     return "jsonl" if options.output or not sys.stdout.isatty() else "colour"
-
-
-def _suffix_of(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def _write_file(output: Path, contents: Iterator[bytes]) -> None:
@@ -314,14 +311,14 @@ def _outputs(
 
 def _is_text(source: str) -> bool:
     """Return True if a source is a text: it contains a blank, and is not the name of a file or folder, or like one."""
-    is_name = _suffix_of(Path(source)) in KINDS.keys() - {""} or os.path.exists(expanded(source))
+    is_name = suffix_of(Path(source)) in KINDS.keys() - {""} or os.path.exists(expanded(source))
     return bool(re.search(r"\s", source)) and not is_name
 
 
 def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
     """Return the records of a split of a dataset on the Hub."""
     # A name with the suffix of a data file is a mistyped path, so the Hub is not asked.
-    if not _HUB_NAME.fullmatch(source) or _suffix_of(Path(source)) in KINDS.keys() - {""}:
+    if not _HUB_NAME.fullmatch(source) or suffix_of(Path(source)) in KINDS.keys() - {""}:
         raise DataError(
             f"{source}: there is no such file; a text on the command line must contain a blank, and not end in the "
             "suffix of a file such as .txt."
@@ -345,7 +342,7 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
         return "parquet", _rows_on_the_hub(source, options)
     if options.split:
         raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
-    kind = KINDS.get(_suffix_of(path), "text") if options.input_format == AUTO else options.input_format
+    kind = KINDS.get(suffix_of(path), "text") if options.input_format == AUTO else options.input_format
     if kind == "parquet":
         import pyarrow.parquet as pq
 

@@ -15,7 +15,7 @@ from datasets import Dataset, DatasetDict, load_dataset
 from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import BYTE_ORDER_MARK, expanded
+from ..files import BYTE_ORDER_MARK, expanded, suffix_of
 from .assemble import TAGS, TOKENS, TRAIN, Split, assemble
 from .formats.columns import read_columns, split_lines
 from .formats.conll2012 import BEGINS, read_conll2012
@@ -34,7 +34,6 @@ from .splits import (
     find_unnamed,
     has_data_suffix,
     split_of,
-    suffix_of,
 )
 from .xor import xor_corpus
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
-from ..files import files_below
+from ..files import files_below, suffix_of
 
 # The parts of file names that name a split; testa and testb are used by CoNLL-2003.
 _NAMES = {
@@ -42,12 +42,6 @@ _UNLABELLED = re.compile(r"un_?-?labell?ed|no_?labels|mask|blind|raw")
 # If several files seem to hold the same split, files with these suffixes are the last choice.
 _LATER = {**dict.fromkeys((".csv", *JSON_SUFFIXES), 1), TEXT_SUFFIX: 2}
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=[-.])")
-
-
-def suffix_of(path: Path) -> str:
-    """Return the last suffix of a file name in lower case, ``.gz`` ignored."""
-    name = path.name.lower().removesuffix(".gz")
-    return Path(name).suffix
 
 
 def has_data_suffix(path: Path) -> bool:

@@ -15,8 +15,8 @@ from ..corpora.assemble import TOKENS
 from ..corpora.formats.columns import BLANKS, DOCUMENT_START, split_lines
 from ..corpora.load import load_corpus
 from ..corpora.source import Reading, Repairs, text_of
-from ..corpora.splits import TABLE_SUFFIXES, suffix_of
-from ..files import expanded
+from ..corpora.splits import TABLE_SUFFIXES
+from ..files import expanded, suffix_of
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS, UNKNOWN_ID, fold
 from .formats import Vectors
