@@ -5,7 +5,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, cast
 
@@ -188,22 +188,16 @@ def _tags_of(sentences: Iterable[Sentence]) -> set[str]:
     return set().union(*(sentence.tags for sentence in sentences))
 
 
-def _first_place(sentences: Iterable[Sentence], tags: Collection[str]) -> tuple[str, str]:
-    """Return the place of the first word that has one of these tags, and its tag."""
-    return next(
-        (sentence.place(index), tag) for sentence in sentences for index, tag in enumerate(sentence.tags) if tag in tags
-    )
-
-
 def _use_usual_tags(corpus: _Splits, reading: Reading, repairs: Repairs, source: str) -> None:
     """Replace tags that are spelt in another way than a scheme has them."""
     counts = Counter(chain.from_iterable(sentence.tags for sentences in corpus.values() for sentence in sentences))
     form, notes = usual_tags(counts, reading.scheme)
     if all(tag == new for tag, new in form.items()):
         return
-    if empty := {tag for tag, new in form.items() if not new}:
-        place, tag = _first_place(chain.from_iterable(corpus.values()), empty)
-        raise DataError(f"{place}: the tag {tag!r} is only blanks; give every word a tag.")
+    for sentence in chain.from_iterable(corpus.values()):
+        for index, tag in enumerate(sentence.tags):
+            if not form[tag]:
+                raise DataError(f"{sentence.place(index)}: the tag {tag!r} is only blanks; give every word a tag.")
     for note in notes:
         repairs.note(note, source)
     for name, sentences in corpus.items():
