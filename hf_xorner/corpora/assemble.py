@@ -66,9 +66,6 @@ class Split(NamedTuple):
     formats: str = ""
 
 
-_Splits = dict[str, list[Sentence]]
-
-
 def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, source: str) -> DatasetDict:
     """Build the dataset of a corpus in memory, with plain or IOB2 labels, and log repairs.
 
@@ -166,8 +163,6 @@ def _filled(sentences: list[Sentence], repairs: Repairs, source: str) -> list[Se
 
 def _without(sentence: Sentence, faults: Mapping[int, str], repairs: Repairs) -> Sentence:
     """Remove the words with faults from a sentence, or raise DataError for the first unless bad lines are skipped."""
-    if not faults:
-        return sentence
     for index, fault in faults.items():
         repairs.leave_out(DataError(f"{sentence.place(index)}: {fault}."))
     remaining = [index for index in range(len(sentence.tokens)) if index not in faults]
@@ -188,7 +183,7 @@ def _tags_of(sentences: Iterable[Sentence]) -> set[str]:
     return set().union(*(sentence.tags for sentence in sentences))
 
 
-def _use_usual_tags(corpus: _Splits, reading: Reading, repairs: Repairs, source: str) -> None:
+def _use_usual_tags(corpus: dict[str, list[Sentence]], reading: Reading, repairs: Repairs, source: str) -> None:
     """Replace tags that are spelt in another way than a scheme has them."""
     counts = Counter(chain.from_iterable(sentence.tags for sentences in corpus.values() for sentence in sentences))
     form, notes = usual_tags(counts, reading.scheme)
