@@ -371,6 +371,5 @@ def split_fingerprint(split: Dataset, name: str) -> str:
     labels, lengths = flat_labels(split)
     words = "".join(f"{len(word)}:{word}" for word in chain.from_iterable(split[TOKENS]))
     parts = (words.encode(), lengths.astype("<i8").tobytes(), labels.astype("<i8").tobytes())
-    return hashlib.sha256(
-        json.dumps([names, *(hashlib.sha256(part).hexdigest() for part in parts)]).encode()
-    ).hexdigest()
+    digests = [hashlib.sha256(part).hexdigest() for part in parts]
+    return hashlib.sha256(json.dumps([names, *digests]).encode()).hexdigest()
