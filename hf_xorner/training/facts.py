@@ -263,9 +263,8 @@ def rounded(value: Any, digits: int = 4) -> Any:
 def _processor() -> str:
     """Return the model of the processor."""
     path = Path("/proc/cpuinfo")
-    named = (
-        re.search(r"^model name\s*:\s*(.*)", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else None
-    )
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    named = re.search(r"^model name\s*:\s*(.*)", text, re.MULTILINE)
     return named[1] if named else platform.processor() or platform.machine()
 
 
