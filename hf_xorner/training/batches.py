@@ -39,9 +39,8 @@ class WordRows:
     def encode(self, sentences: list[list[str]]) -> dict[str, Tensor]:
         """Encode sentences, padded to the longest of them, and their characters to the longest word."""
         words = list(chain.from_iterable(sentences)) if set(map(type, sentences)) <= {list, tuple} else []
-        if not words or not all(
-            issubclass(kind, str) for kind in set(map(type, words))
-        ):  # or an error of the tokenizer
+        # Anything but strings is an error of the tokenizer.
+        if not words or not all(issubclass(kind, str) for kind in set(map(type, words))):
             batch = self._by_tokenizer(sentences)
             return batch | {"char_ids": batch["char_ids"][..., : longest_word(batch["char_ids"].flatten(0, 1))]}
         unseen = [word for word in dict.fromkeys(words) if word not in self.place]
