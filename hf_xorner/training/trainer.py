@@ -166,10 +166,8 @@ class TaggerTrainer(Trainer):
         """Create the optimizer, with a separate learning rate for a fine-tuned encoder."""
         of_user, rate = self.optimizer is not None, getattr(self.args, "context_learning_rate", None)
         optimizer = super().create_optimizer(model)
-        if of_user:
-            return optimizer
         context = self.accelerator.unwrap_model(self.model).features.context
-        if rate is None or context is None:
+        if of_user or rate is None or context is None:
             return optimizer
         slow = set(context.encoder.parameters())
         for group in list(optimizer.param_groups):
