@@ -139,9 +139,8 @@ def usual_tags(counts: Mapping[str, int], scheme: str) -> tuple[dict[str, str], 
     if any(map(_UNDERSCORED_IOB.match, inside)):
         form = {tag: f"{new[0]}-{new[2:]}" if _UNDERSCORED.match(new) else new for tag, new in form.items()}
         notes.append(UNDERSCORES)
-        inside = set(form.values()) - set(NO_CHUNK)
     most = max(counts, key=counts.__getitem__, default="")
-    bare = inside and not any(map(_ANY_CHUNK_SCHEME.match, inside)) and form[most] == OUTSIDE_TAG
+    bare = inside and not any(map(_ANY_CHUNK_SCHEME.match, form.values())) and form[most] == OUTSIDE_TAG
     if scheme == IO or (scheme == "auto" and bare):
         form = {tag: new if new in NO_CHUNK else f"I-{new}" for tag, new in form.items()}
         notes += [BARE_TYPES] if scheme == "auto" else []
