@@ -242,7 +242,6 @@ def encode_words(
     longest = encoder.window - sum(map(len, frame))
     order = np.argsort([np.count_nonzero(encoder.pieces.of([word], longest)) for word in words], kind="stable")
     vectors = np.zeros((len(words), model.config.hidden_size), dtype=np.float32)
-    model.eval()
     batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
     for batch in progress(batches):
         vectors[batch] = _means(encoder.pieces.of([words[index] for index in batch], longest), model, frame, layers)
@@ -266,7 +265,6 @@ def encode_pieces(
     """
     model, pieces, layers = encoder.model, encoder.pieces, _checked(layers, encoder.model)
     vectors = np.zeros((pieces.size, model.config.hidden_size), dtype=np.float32)
-    model.eval()
     batches = [np.arange(start, min(start + _BATCH, pieces.size)) for start in range(0, pieces.size, _BATCH)]
     for batch in progress(batches):
         vectors[batch] = _means(batch[:, None] + 1, model, pieces.frame(), layers)
@@ -290,7 +288,7 @@ def _means(
     for number, piece in enumerate(after):
         ids[np.arange(len(ids)), len(before) + counts + number] = piece
     inputs, mask = (torch.from_numpy(array.astype(np.int64)).to(model.device) for array in (ids, mask))
-    states = model(input_ids=inputs, attention_mask=mask, output_hidden_states=True)
+    states = model.eval()(input_ids=inputs, attention_mask=mask, output_hidden_states=True)
     mean = torch.stack([states.hidden_states[layer] for layer in layers]).mean(0).float().cpu().numpy()
     return (mean * inside[..., None]).sum(1) / np.maximum(counts, 1)[:, None]
 
