@@ -15,8 +15,6 @@ from .schemes import IO, WRITTEN_SCHEMES
 
 _log = logging.getLogger(__name__)
 
-
-_NAME_IT = ", or name its encoding"
 # Number of bad lines that the log lists.
 _LISTED = 10
 
@@ -223,7 +221,7 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        fault = undecodable(path, error, encoding, _NAME_IT)
+        fault = undecodable(path, error, encoding, ", or name its encoding")
     if reading.encoding != AUTO:
         raise fault
     beyond_ascii = len(data) - len(data.translate(None, _BEYOND_ASCII))

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import GZIP_ERRORS, check_apart, expanded, open_bytes, write_whole
+from ..files import BYTE_ORDER_MARK, GZIP_ERRORS, check_apart, expanded, open_bytes, write_whole
 
 #: The files of a folder of vectors: the first has one tensor, the second one word per line.
 VECTOR_FILES = ("vectors.safetensors", "vocabulary.txt")
@@ -29,7 +29,6 @@ _TENSOR = "vectors"
 _SUFFIX = ".safetensors"
 # With "datasets/" as in URLs of the Hub.
 _ON_HUB = re.compile(r"(?P<kind>datasets/)?(?P<repo>\w[\w.-]*/\w[\w.-]*):(?P<file>.+)")
-_BYTE_ORDER_MARK = "\ufeff".encode()
 _HEADER = re.compile(rb"([0-9]+)[ \t]+([0-9]+)[ \t\r\n]*")
 _ENDS_IN_DECIMAL = re.compile(rb"[ \t][+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\Z")
 # Number of bytes that are read at a time.
@@ -186,7 +185,7 @@ def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[l
     passed, undecodable, number = 0, 0, 0
     with _opened(path, member) as file:
         first = file.readlines(_BATCH)
-        first[:1] = [line.removeprefix(_BYTE_ORDER_MARK) for line in first[:1]]
+        first[:1] = [line.removeprefix(BYTE_ORDER_MARK.encode()) for line in first[:1]]
         has_header, dim = _header(first, label)
         matrix = np.empty((0, dim), dtype=np.float32)
         for lines in chain([first], iter(lambda: file.readlines(_BATCH), [])):
