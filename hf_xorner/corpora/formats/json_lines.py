@@ -67,9 +67,8 @@ def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -
 def sentence_of_words(record: JsonRecord, reading: Reading) -> Sentence:
     """Return the sentence of an object with words and tags."""
     content, place = record.content, record.place
-    tokens = strings(
-        content, find_key(content, TOKEN_KEYS, reading.token_column, "words", "token_column", place), place
-    )
+    token_key = find_key(content, TOKEN_KEYS, reading.token_column, "words", "token_column", place)
+    tokens = strings(content, token_key, place)
     tag_key = find_key(content, TAG_KEYS, reading.tag_column, "tags", "tag_column", place)
     if reading.tag_names:
         content = {**content, tag_key: names_of_classes(content[tag_key], reading.tag_names)}
