@@ -140,9 +140,7 @@ def _accepted(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iter
             data = {key: value for key, value in content["data"].items() if key not in (*SPAN_KEYS, WORD_KEY)}
             control = reading.tag_column
             items = [item for item in chosen["result"] if type(item) is dict and type(item.get("value")) is dict]
-            regions = [item for item in items if "labels" in item["value"]]
-            if control is not None:
-                regions = [item for item in regions if item.get("from_name") == control]
+            regions = [item for item in items if control in (None, item.get("from_name")) and "labels" in item["value"]]
             if regions:
                 data[control or SPAN_KEYS[0]] = [item["value"] for item in regions]
             yield record._replace(content=data)
