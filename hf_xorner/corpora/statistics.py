@@ -121,8 +121,7 @@ def statistics_table(statistics: Mapping[str, Mapping[str, Any]]) -> str:
         statistics: What `corpus_statistics` returns.
     """
     rows = [("", list(statistics))]
-    for name, values in _lines(list(statistics.values())):
-        rows.append((name, [_cell(value) for value in values]))
+    rows += [(name, list(map(_cell, values))) for name, values in _lines(list(statistics.values()))]
     width = max(len(name) for name, _ in rows)
     widths = [max(len(cells[index]) for _, cells in rows if cells) + 2 for index in range(len(statistics))]
     lines = []
