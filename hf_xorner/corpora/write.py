@@ -122,7 +122,6 @@ _TEXT_FORMATS: dict[str, tuple[str, Callable[[Iterator[Sentence], str], Iterator
     "jsonl": (".jsonl", _as_jsonl),
     "spans": (".jsonl", _as_spans),
 }
-_WITH_SCHEME = ("conll", "csv", "jsonl")
 
 
 def write_corpus(
@@ -194,7 +193,7 @@ def write_corpus(
 def _check_options(format: str, scheme: str, separator: str) -> None:
     for name, value, allowed in (
         ("format", format, WRITTEN_FORMATS),
-        ("scheme", scheme, WRITTEN_SCHEMES if format in _WITH_SCHEME else ("iob2",)),
+        ("scheme", scheme, WRITTEN_SCHEMES if format in ("conll", "csv", "jsonl") else ("iob2",)),
         ("separator", separator, tuple(_SEPARATORS) if format == "conll" else ("tab",)),
     ):
         if value not in allowed:
