@@ -391,16 +391,15 @@ def quantized(model: TaggerForTokenClassification, bits: int) -> TaggerForTokenC
     """
     config, features = model.config, model.features
     table = _word_vectors(features)
-    fields = {
+    settings = {
+        **settings_of(config),
         "word_dim": 0,
         "static_dim": table.shape[1],
         "static_bits": bits,
         "pretrained_words": False,
         "composed_bits": bits,
     }
-    small = AutoModelForTokenClassification.from_config(
-        type(config)(**{**settings_of(config), **fields}), dtype=torch.float32
-    )
+    small = AutoModelForTokenClassification.from_config(type(config)(**settings), dtype=torch.float32)
     replaced = {f"features.{part}" for part in ("words.weight", "static.weight", "static.scale", "static.has_vector")}
     replaced |= {"features.static.unknown", "features.composed.weight", "features.composed.scale"}
     unchanged = {name: values for name, values in model.state_dict().items() if name not in replaced}
