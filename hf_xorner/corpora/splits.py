@@ -107,8 +107,7 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> SplitFile
             files.ignored[_BELOW] = folders
     elif below:
         all_files = [path for path in files_below(folder) if path.name.startswith(prefix)]
-        structured = [path for path in all_files if _is_structured(path)]
-        files = _sorted_by_split(structured, folder)
+        files = _sorted_by_split(filter(_is_structured, all_files), folder)
         if not files.splits:
             files = _sorted_by_split(all_files, folder)
         elif unused := [path for path in all_files if not _is_structured(path)]:
