@@ -351,13 +351,11 @@ def compose(
         layers: See `encode_words`.
         progress: See `encode_words`.
     """
-    pieces = encoder.pieces
     of_words = encode_words(words, encoder, layers, progress)
-    of_pieces = encode_pieces(encoder, layers, progress)
     reduction = Reduction.of(of_words, size)
-    vectors = reduction(of_pieces)
-    mix, bias = fit_composition(vectors, reduction(of_words), pieces.of(words, LONGEST_WORD))
-    return Composition(vectors, mix, bias, pieces)
+    vectors = reduction(encode_pieces(encoder, layers, progress))
+    mix, bias = fit_composition(vectors, reduction(of_words), encoder.pieces.of(words, LONGEST_WORD))
+    return Composition(vectors, mix, bias, encoder.pieces)
 
 
 class InstalledEncoder(NamedTuple):
