@@ -297,8 +297,7 @@ def choose_options(
     if not {"num_train_epochs", "max_steps"} & run.explicit:
         together = training.train_batch_size * training.world_size * training.gradient_accumulation_steps
         epochs = round(_UPDATES * together / max(sentences, 1))
-        chosen["num_train_epochs"] = float(min(max(epochs, _FEWEST_EPOCHS), _MOST_EPOCHS))
-        training.num_train_epochs = chosen["num_train_epochs"]
+        chosen["num_train_epochs"] = training.num_train_epochs = float(min(max(epochs, _FEWEST_EPOCHS), _MOST_EPOCHS))
     if run.vectors or run.composed or run.context:
         return chosen
     # Without pretrained vectors, forms of a word share a vector, and words seen once train the vector of unknown words.
