@@ -26,15 +26,7 @@ from .formats.spacy import read_spacy
 from .formats.spans import read_brat, read_spans
 from .formats.tables import open_saved, read_table, sentences_of_table
 from .source import AUTO, Reading, Repairs, Sentence, text_of
-from .splits import (
-    ANNOTATION_SUFFIX,
-    JSON_SUFFIXES,
-    SPLITS,
-    find_splits,
-    find_unnamed,
-    has_data_suffix,
-    split_of,
-)
+from .splits import ANNOTATION_SUFFIX, JSON_SUFFIXES, SPLITS, find_splits, find_unnamed, has_data_suffix, split_of
 from .xor import xor_corpus
 
 _log = logging.getLogger(__name__)
