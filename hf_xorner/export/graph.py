@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -34,45 +35,24 @@ class Value:
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
 
-    def __add__(self, other: ValueLike) -> Value:
-        return self.graph.Add(self, other)
+    def _apply(self, operator: str, *others: ValueLike) -> Value:
+        return getattr(self.graph, operator)(self, *others)
 
-    def __sub__(self, other: ValueLike) -> Value:
-        return self.graph.Sub(self, other)
+    __add__ = partialmethod(_apply, "Add")
+    __sub__ = partialmethod(_apply, "Sub")
+    __mul__ = partialmethod(_apply, "Mul")
+    __truediv__ = partialmethod(_apply, "Div")  # the quotient of integers is rounded towards 0
+    __matmul__ = partialmethod(_apply, "MatMul")
+    __and__ = partialmethod(_apply, "And")
+    __or__ = partialmethod(_apply, "Or")
+    __invert__ = partialmethod(_apply, "Not")
+    __lt__ = partialmethod(_apply, "Less")
+    __gt__ = partialmethod(_apply, "Greater")
+    __ge__ = partialmethod(_apply, "GreaterOrEqual")
+    __eq__ = partialmethod(_apply, "Equal")  # type: ignore[assignment]
 
     def __rsub__(self, other: ValueLike) -> Value:
         return self.graph.Sub(other, self)
-
-    def __mul__(self, other: ValueLike) -> Value:
-        return self.graph.Mul(self, other)
-
-    def __truediv__(self, other: ValueLike) -> Value:
-        """Divide; the quotient of integers is rounded towards 0."""
-        return self.graph.Div(self, other)
-
-    def __matmul__(self, other: ValueLike) -> Value:
-        return self.graph.MatMul(self, other)
-
-    def __and__(self, other: ValueLike) -> Value:
-        return self.graph.And(self, other)
-
-    def __or__(self, other: ValueLike) -> Value:
-        return self.graph.Or(self, other)
-
-    def __invert__(self) -> Value:
-        return self.graph.Not(self)
-
-    def __lt__(self, other: ValueLike) -> Value:
-        return self.graph.Less(self, other)
-
-    def __gt__(self, other: ValueLike) -> Value:
-        return self.graph.Greater(self, other)
-
-    def __ge__(self, other: ValueLike) -> Value:
-        return self.graph.GreaterOrEqual(self, other)
-
-    def __eq__(self, other: ValueLike) -> Value:  # type: ignore[override]
-        return self.graph.Equal(self, other)
 
     __hash__ = object.__hash__
 
