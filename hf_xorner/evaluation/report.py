@@ -1,6 +1,7 @@
 """The full report of one system on one corpus, and the comparison of two systems."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, compress, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..corpora.schemes import Scheme
 from . import breakdowns
-from .comparison import POLICIES, Comparison, IntArray, Policy, spans_of_ids
+from .comparison import POLICIES, Comparison, IntArray, Policy
 from .resampling import bootstrap_intervals, randomisation_test
 from .scores import scores_of
 
@@ -227,13 +228,8 @@ def _entities(tags: Sequence[str], words: Sequence[str], comparison: Comparison)
 
 def _malformed(comparison: Comparison) -> dict[str, int]:
     """Count the spans that the scheme does not allow, which one policy repairs and the other drops."""
-    numbers = []
-    for ids in (comparison.gold_ids, comparison.predicted_ids):
-        strict, repaired = (
-            len(spans_of_ids(ids, comparison.lengths, comparison.tag_set, policy)) for policy in POLICIES
-        )
-        numbers.append(abs(strict - repaired))
-    return dict(zip(("gold", "predicted"), numbers, strict=True))
+    strict, repaired = (replace(comparison, policy=policy) for policy in POLICIES)
+    return {"gold": len(repaired.gold) - len(strict.gold), "predicted": len(repaired.predicted) - len(strict.predicted)}
 
 
 # --- Calibration -----------------------------------------------------------------------------------------------------
