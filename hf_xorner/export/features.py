@@ -21,7 +21,7 @@ from ..models.frozen_vectors import ComposedVectors, FrozenVectors, StaticVector
 from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID
 from .contextual import add_context
 from .graph import Graph, Value
-from .recurrent import Cells
+from .recurrent import Cells, input_products
 
 
 def add_features(graph: Graph, features: WordFeatures, ids: dict[str, Value], index: Value, mask: Value) -> Value:
@@ -161,12 +161,8 @@ def _add_lstm(graph: Graph, lstm: CharacterLstm, rows: Value) -> Value:
     has_characters = graph.unsqueeze(lengths > 0, 1)
     lengths, order = graph.TopK(lengths, graph.size(rows, 0), outputs=2)
     rows = graph.Gather(rows, order)
-    layer: Any = lstm.lstm
-    table = graph.weight(vectors)
-    products = [
-        table @ graph.weight(weight.t()) + bias for weight, bias in zip(layer.weight_ih, layer.bias, strict=True)
-    ]
-    cells = Cells.of_layers(graph, [layer, *lstm.above])
+    products = input_products(graph, lstm.lstm, graph.weight(vectors))
+    cells = Cells.of_layers(graph, [lstm.lstm, *lstm.above])
 
     def step(number: Value, *states: Value) -> list[Value]:
         count = graph.sum(graph.cast(lengths > number, "int64"), 0, keep=True)

@@ -67,6 +67,12 @@ def _add_coupled(
     return first, reversed_words(graph, second, lengths)
 
 
+def input_products(graph: Graph, layer: Any, table: Value) -> list[Value]:
+    """The input products (N, gates · H) of a table (N, d), with the bias, for each direction of a layer."""
+    pairs = zip(layer.weight_ih, layer.bias, strict=True)
+    return [table @ graph.weight(weight.t()) + bias for weight, bias in pairs]
+
+
 def reversed_words(graph: Graph, values: Value, lengths: Value) -> Value:
     """Values (T, B, …) with the words of each sentence reversed, padding last."""
     return graph.ReverseSequence(values, lengths, time_axis=0, batch_axis=1)

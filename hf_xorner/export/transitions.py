@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from ..models.stack_lstm import SpanComposition, StackLstm
 from ..models.transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
 from ..models.word_ids import BEGIN, END, INSIDE, SINGLE
 from .graph import Graph, Value
-from .recurrent import Cells, reversed_words
+from .recurrent import Cells, input_products, reversed_words
 
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -79,11 +79,8 @@ class _Composition:
         # The words, the vector of the empty stack, and the types.
         tokens = graph.concat(words, guard.unsqueeze(0), self.labels, axis=0)
         self.first_type = graph.squeeze(graph.size(words, 0), 0) + 1
-        layer: Any = composition.layer
-        self.products = [
-            tokens @ graph.weight(weight.t()) + bias for weight, bias in zip(layer.weight_ih, layer.bias, strict=True)
-        ]
-        self.cells = Cells.of_layers(graph, [layer, *composition.above])
+        self.products = input_products(graph, composition.layer, tokens)
+        self.cells = Cells.of_layers(graph, [composition.layer, *composition.above])
 
     def vectors(self, place: Value, lengths: Value, types: Value, width: Value) -> Value:
         """Vectors (n, g) of chunks with the words in rows `place` (n, L), and with lengths and types (n,).
