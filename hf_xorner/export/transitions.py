@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ def add_transitions(
         actions.
     """
     system = decoder.scorer.system
-    steps = _Steps(graph, _search(graph, decoder, words, lengths), graph.size(words, 0))
+    steps = _Steps(graph, *_search(graph, decoder, words, lengths), graph.size(words, 0))
     log_posterior = graph.Log(graph.Max(_posterior(graph, system, steps), _TINY))
     return _tags(graph, system, steps), log_posterior, _word_log_probs(graph, steps)
 
@@ -120,15 +119,11 @@ class _Composition:
 # --- The search ------------------------------------------------------------------------------------------------------
 
 
-class _History(NamedTuple):
-    """The actions of a search (S, B), and the state before each."""
+def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Value) -> tuple[Value, Value, Value]:
+    """The actions (S, B), NO_ACTION after the last, their log probabilities (S, B, actions), and the depth before each.
 
-    actions: Value  # NO_ACTION after the last
-    log_probs: Value  # (S, B, actions)
-    depth: Value  # words on the stack
-
-
-def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Value) -> _History:
+    The depth (S, B) is the number of words on the stack.
+    """
     scorer, system = decoder.scorer, decoder.scorer.system
     size, types = decoder.config.hidden_size, system.num_types
     time, batch = (graph.squeeze(graph.size(words, axis), 0) for axis in range(2))
@@ -190,7 +185,7 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
     nothing = lengths * 0
     start = cells.start(graph.size(words, 1))
     *_, actions, log_probs, depth = graph.loop(step, [nothing, nothing, *start])
-    return _History(actions, log_probs, depth)
+    return actions, log_probs, depth
 
 
 def _valid(graph: Graph, system: TransitionSystem, position: Value, depth: Value, lengths: Value) -> Value:
@@ -208,11 +203,10 @@ def _valid(graph: Graph, system: TransitionSystem, position: Value, depth: Value
 
 
 class _Steps:
-    """The steps of a search at which words leave the buffer and chunks end."""
+    """The steps of a search, and those at which words leave the buffer and chunks end; see `_search`."""
 
-    def __init__(self, graph: Graph, history: _History, time: Value) -> None:
-        self.graph, self.history = graph, history
-        actions = history.actions
+    def __init__(self, graph: Graph, actions: Value, log_probs: Value, depth: Value, time: Value) -> None:
+        self.graph, self.actions, self.log_probs, self.depth = graph, actions, log_probs, depth
         self.count = graph.size(actions, 0)
         self.shift = actions == SHIFT
         self.shifts = graph.CumSum(graph.cast(self.shift, "int64"), 0, exclusive=1)  # words shifted before
@@ -242,7 +236,7 @@ class _Steps:
     def log_probs_at(self, steps: Value) -> Value:
         """Log probabilities of the actions at steps (T, B): (T, B, actions)."""
         graph = self.graph
-        by_sentence = graph.transpose(self.history.log_probs, 1, 0, 2)
+        by_sentence = graph.transpose(self.log_probs, 1, 0, 2)
         return graph.transpose(graph.pick_rows(by_sentence, graph.transpose(steps, 1, 0)), 1, 0, 2)
 
 
@@ -250,9 +244,9 @@ def _tags(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
     """The inner tags (T, B); see `TransitionSystem.tags_of`."""
     outside, _ = system.tags.outside
     last = steps.at(steps.shifts, steps.end) == steps.shifts + 1  # no other word is shifted before REDUCE
-    first = steps.history.depth == 0
+    first = steps.depth == 0
     kind = graph.Where(first, graph.Where(last, SINGLE, BEGIN), graph.Where(last, END, INSIDE))
-    type_ = graph.Max(steps.at(steps.history.actions, steps.end) - FIRST_REDUCE, 0)
+    type_ = graph.Max(steps.at(steps.actions, steps.end) - FIRST_REDUCE, 0)
     inner = system.tags.on(torch.device("cpu")).inner.flatten()
     tag = graph.Where(steps.shift & steps.closed, graph.Gather(inner, kind * system.num_types + type_), outside)
     return graph.Where(steps.leaves, steps.at(tag, steps.leaving), outside)
@@ -260,7 +254,7 @@ def _tags(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
 
 def _word_log_probs(graph: Graph, steps: _Steps) -> Value:
     """The log probability (T, B) of each word's actions; see `word_log_probs` of `models/modeling_stack_lstm.py`."""
-    chosen = graph.pick(steps.history.log_probs, graph.Max(steps.history.actions, 0))
+    chosen = graph.pick(steps.log_probs, graph.Max(steps.actions, 0))
     end = steps.at(steps.end, steps.leaving)
     last = steps.shifted & (steps.at(steps.shifts, end) == steps.at(steps.shifts, steps.leaving) + 1)
     decided = steps.at(chosen, steps.leaving) + graph.Where(last, steps.at(chosen, end), 0.0)
@@ -272,9 +266,9 @@ def _posterior(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
     tags, tables, types = system.tags, system.tags.on(torch.device("cpu")), system.num_types
     before = graph.Max(steps.leaving - 1, 0)
     # True if a chunk ended right before the word.
-    ended = (steps.leaving > 0) & (steps.at(steps.history.actions, before) >= FIRST_REDUCE)
+    ended = (steps.leaving > 0) & (steps.at(steps.actions, before) >= FIRST_REDUCE)
     arrival = graph.Where(ended, before, steps.leaving)
-    going_on = steps.at(steps.history.depth, arrival) > 0
+    going_on = steps.at(steps.depth, arrival) > 0
     places = (arrival, steps.leaving, steps.at(steps.end, steps.leaving))
     at_arrival, at_leaving, at_end = (graph.Exp(steps.log_probs_at(place)) for place in places)
 
