@@ -91,7 +91,6 @@ def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecode
     emissions = graph.filled(0, time, batch, tags) if no_emissions else graph.linear(states, model.classifier)
     start: torch.Tensor | Value = torch.zeros(tags)
     end = graph.value(torch.zeros(tags) if decoder.end is None else decoder.end)
-    conditioned = isinstance(decoder, ConditionedCrfDecoder)
     if isinstance(decoder, ConditionedCrfDecoder):
         transitions = graph.reshape(graph.linear(states, decoder.pairs), time, batch, tags, tags)
         if decoder.starts is not None:
@@ -110,7 +109,7 @@ def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecode
     emissions, transitions, start, end = (
         graph.cast(scores / temperature, "float64") for scores in (emissions, transitions, start, end)
     )
-    return _Chain(emissions, transitions, start, end, conditioned)
+    return _Chain(emissions, transitions, start, end, isinstance(decoder, ConditionedCrfDecoder))
 
 
 def _paths(graph: Graph, chain: _Chain, lengths: Value) -> list[list[Value]]:

@@ -242,8 +242,7 @@ class Graph:
         graph, count = self._body(lambda step, _, *rest: body(step, *rest), 2 + len(states))
         for place, dtype in zip(graph.input, ("int64", "bool"), strict=False):
             place.CopyFrom(helper.make_tensor_value_info(place.name, _TYPES[dtype], []))
-        results = self.Loop(times, True, *states, outputs=count - 1, body=graph)
-        return results if count > 2 else [results]
+        return self.Loop(times, True, *states, outputs=count - 1, body=graph)
 
     def _body(self, body: Callable[..., Sequence[Value]], count: int) -> tuple[onnx.GraphProto, int]:
         """Build the body of a loop with `count` inputs; return it with the number of its results.
