@@ -73,7 +73,11 @@ def chunk_tags_of(ids: IntArray, comparison: Comparison) -> IntArray:
     """
     if comparison.tag_set.scheme not in ("iob1", "iob2"):
         return comparison.tag_set.kind_of[ids]
-    return _kinds_of_words(spans_of_ids(ids, comparison.lengths, comparison.tag_set, "conlleval"), len(ids))
+    spans = spans_of_ids(ids, comparison.lengths, comparison.tag_set, "conlleval")
+    kinds = np.where(spans.of_words(len(ids)) >= 0, INSIDE, OUTSIDE)
+    kinds[spans.end - 1] = END
+    kinds[spans.start] = np.where(spans.end - spans.start == 1, SINGLE, BEGIN)
+    return kinds
 
 
 def confusion(comparison: Comparison) -> dict[str, Any]:
@@ -95,7 +99,9 @@ def confusion(comparison: Comparison) -> dict[str, Any]:
         type ``inexact``, ``spurious`` and, with the column of the matrix added, their sum ``predicted``.
     """
     types, gold, predicted = comparison.tag_set.types, comparison.gold, comparison.predicted
-    gold_types, predicted_types = (_types_of_words(spans, len(comparison.gold_ids)) for spans in (gold, predicted))
+    words = len(comparison.gold_ids)
+    # The type of each word's span, -1 outside of spans.
+    gold_types, predicted_types = (np.append(spans.type, -1)[spans.of_words(words)] for spans in (gold, predicted))
     overlapped, same_type = gold.any_word(predicted_types >= 0), gold.any_word(predicted_types == gold_types)
     overlaps = predicted.any_word(gold_types >= 0)
     in_gold, in_predicted = comparison.aligned
@@ -276,16 +282,3 @@ def _shares(group: IntArray, right: BoolArray, groups: int, name: str) -> list[d
     """Return the share of correct words in each group, under the given name, and the ``support`` in words."""
     counts = (np.bincount(numbers, minlength=groups).tolist() for numbers in (group[right], group))
     return [{name: percent(*row), "support": row[1]} for row in zip(*counts, strict=True)]
-
-
-def _types_of_words(spans: Spans, words: int) -> IntArray:
-    """Return the type of each word's span, -1 outside of spans. Shape: (words,)."""
-    return np.append(spans.type, -1)[spans.of_words(words)]
-
-
-def _kinds_of_words(spans: Spans, words: int) -> IntArray:
-    """Return the position of each word in its span: OUTSIDE, BEGIN, INSIDE, END or SINGLE. Shape: (words,)."""
-    kinds = np.where(_types_of_words(spans, words) >= 0, INSIDE, OUTSIDE)
-    kinds[spans.end - 1] = END
-    kinds[spans.start] = np.where(spans.end - spans.start == 1, SINGLE, BEGIN)
-    return kinds
