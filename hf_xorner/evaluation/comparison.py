@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from ..corpora.schemes import NO_CHUNK, Scheme, TagSet, scheme_of
 from ..models.word_ids import BEGIN, END, SINGLE, Chunks
 
+#: The tags of each sentence.
+Tags = Sequence[Sequence[str]]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Policy = Literal["strict", "conlleval"]
@@ -115,11 +117,7 @@ class Comparison:
 
     @classmethod
     def of(
-        cls,
-        gold: Sequence[Sequence[str]],
-        predicted: Sequence[Sequence[str]],
-        policy: Policy = "conlleval",
-        scheme: Scheme | Literal["auto"] = "auto",
+        cls, gold: Tags, predicted: Tags, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto"
     ) -> "Comparison":
         """Compare sentences of tags.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import pairwise
@@ -26,7 +25,7 @@ from ..entities import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, check_apart, write_json
 from ..options import full_names, option
 from ..tagger import Tagger
-from .comparison import POLICIES, Policy
+from .comparison import POLICIES, Policy, Tags
 from .report import System, Training, compare, report, wrong_sentences
 from .thresholds import ScoredEntities, choose_min_score, save_min_score
 
@@ -283,7 +282,7 @@ def _second(name: str, device: str | None) -> System | Tagger:
     return Tagger.from_pretrained(name, device, min_score=0)
 
 
-def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:
+def _scheme(options: EvaluationOptions, gold: Tags) -> Any:
     """Return the scheme of the tags; `report` alone would mistake the IOB1 of a file for IOB2."""
     if not options.predictions:
         return AUTO

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..corpora.schemes import Scheme
 from . import breakdowns
-from .comparison import POLICIES, Comparison, IntArray, Policy
+from .comparison import POLICIES, Comparison, IntArray, Policy, Tags
 from .resampling import bootstrap_intervals, randomisation_test
 from .scores import scores_of
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     # Scoring predictions from a file does not need it, and takes half the time without loading it.
     from ..tagger import Tagger
 
-Tags = Sequence[Sequence[str]]
 # Number of bins of confidence, and of example sentences.
 _BINS = _EXAMPLES = 10
 

@@ -1,6 +1,6 @@
 """Scores of predicted tags against gold tags, in percent, for training, evaluation, cards and papers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -9,16 +9,13 @@ from transformers import EvalPrediction
 from ..corpora.schemes import UNLABELLED_TAG, Scheme, TagSet
 from ..models.tags import IGNORED
 from .breakdowns import per_type
-from .comparison import Comparison, Policy, percent, ratios
+from .comparison import Comparison, Policy, Tags, percent, ratios
 
 _RATIOS = ("precision", "recall", "f1")
 
 
 def span_scores(
-    gold: Sequence[Sequence[str]],
-    predicted: Sequence[Sequence[str]],
-    policy: Policy = "conlleval",
-    scheme: Scheme | Literal["auto"] = "auto",
+    gold: Tags, predicted: Tags, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto"
 ) -> dict[str, Any]:
     """Score tags by strict match.
 

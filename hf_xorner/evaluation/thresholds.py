@@ -13,7 +13,7 @@ import numpy as np
 from ..entities import NumberByLabel, least_score
 from ..files import write_whole
 from ..tagger import Tagger
-from .comparison import BoolArray, Comparison, Policy, ratios
+from .comparison import BoolArray, Comparison, Policy, Tags, ratios
 
 _SHOWN = (*(tenth / 10 for tenth in range(10)), 0.95, 0.99)
 
@@ -35,12 +35,7 @@ class ScoredEntities(NamedTuple):
 
     @classmethod
     def of_tagger(
-        cls,
-        tagger: Tagger,
-        tokens: Sequence[Sequence[str]],
-        gold: Sequence[Sequence[str]],
-        policy: Policy,
-        batch_size: int,
+        cls, tagger: Tagger, tokens: Sequence[Sequence[str]], gold: Tags, policy: Policy, batch_size: int
     ) -> ScoredEntities | None:
         """Tag sentences, given as lists of words, without a minimum score; None for plain tags."""
         comparison = Comparison.of(gold, gold, policy)
