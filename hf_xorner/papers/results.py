@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -61,8 +61,7 @@ def _features_of(facts: dict[str, Any]) -> str:
     return "+".join(kind for kind, options in kinds.items() if options & facts["inputs"].keys()) or "none"
 
 
-def _results(filled: Filled) -> list[dict[str, Any]]:
-    results = []
+def _results(filled: Filled) -> Iterator[dict[str, Any]]:
     for (key, run), of_seeds in filled.facts.items():
         scored = {seed: facts for seed, facts in sorted(of_seeds.items()) if "test" in facts["scores"]}
         if not scored or filled.table.rows[key].reads:  # no result of a whole model
@@ -78,27 +77,24 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
         marks = _published_with(column, filled.table.rows[key], first["inputs"])
         splits = [facts["scores"] for facts in scored.values()]
         dev = [scores["validation"][measure] for scores in splits if "validation" in scores]
-        results.append(
-            {
-                "work": f"{filled.table.name}/{key}",
-                "dataset": first["data"]["source"],
-                "split": "test",
-                "model_type": first["options"]["model_type"],
-                "features": _features_of(first),
-                "seeds": list(scored),
-                **_mean_and_std(measure, [scores["test"][measure] for scores in splits]),
-                **_mean_and_std("dev", dev),
-                "published": cell.published,
-                "published_with": None if cell.published is None else marks,
-                "p": cell.p,
-                "baseline": None if cell.p is None else filled.table.baseline,
-                "seconds": round(mean(facts["speed"]["training_seconds"] for facts in scored.values())),
-                "device": first["hardware"]["device"],
-                "threads": first["hardware"]["threads"],
-                "command": _command_of_seeds(first, list(scored)),
-            }
-        )
-    return results
+        yield {
+            "work": f"{filled.table.name}/{key}",
+            "dataset": first["data"]["source"],
+            "split": "test",
+            "model_type": first["options"]["model_type"],
+            "features": _features_of(first),
+            "seeds": list(scored),
+            **_mean_and_std(measure, [scores["test"][measure] for scores in splits]),
+            **_mean_and_std("dev", dev),
+            "published": cell.published,
+            "published_with": None if cell.published is None else marks,
+            "p": cell.p,
+            "baseline": None if cell.p is None else filled.table.baseline,
+            "seconds": round(mean(facts["speed"]["training_seconds"] for facts in scored.values())),
+            "device": first["hardware"]["device"],
+            "threads": first["hardware"]["threads"],
+            "command": _command_of_seeds(first, list(scored)),
+        }
 
 
 def _mean_and_std(name: str, figures: Sequence[float]) -> dict[str, float | None]:
