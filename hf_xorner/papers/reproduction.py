@@ -86,13 +86,14 @@ def fill(table: Table, plan: Plan, settings: Settings, failed: Mapping[Path, str
         for place, jobs in plan.jobs.items()
     }
     cells = {(key, name): Cell(row.published.get(name)) for key, row in table.rows.items() for name in table.columns}
-    filled = Filled(table, cells, _deviations(table, settings, facts), [], facts)
+    filled = Filled(table, cells, [], [], facts)
+    filled.deviations += _deviations(filled, settings)
     if table.kind == "trained":
         _measure(filled, plan, settings)
         _compare_rows(filled, plan)
     else:
         _count(filled, settings)
-    filled.notes += _notes(table, plan, failed or {}, facts)
+    filled.notes += _notes(filled, plan, failed or {})
     return filled
 
 
@@ -249,13 +250,9 @@ def _counts_of(table: Table, column: Column, settings: Settings) -> dict[str, An
     return {str(column.split): counts}
 
 
-def _notes(
-    table: Table,
-    plan: Plan,
-    failed: Mapping[Path, str],
-    facts: Mapping[tuple[str, str], Mapping[int, dict[str, Any]]],
-) -> list[str]:
+def _notes(filled: Filled, plan: Plan, failed: Mapping[Path, str]) -> list[str]:
     """Return the reasons for missing figures, one sentence each."""
+    table = filled.table
     notes = [f"{column.head}: {column.missing}." for column in table.columns.values() if column.missing]
     notes += [f"{table.rows[key].name} ({run}): {sentence}" for (key, run), sentence in plan.missing.items()]
     published = [row.name for row in table.rows.values() if not row.recipes]
@@ -263,19 +260,18 @@ def _notes(
         notes.append(f"Not ours, as published: {', '.join(published)}.")
     for (key, run), jobs in plan.jobs.items():
         for job in jobs:
-            if job.seed not in facts[key, run]:
+            if job.seed not in filled.facts[key, run]:
                 reason = f"failed: {failed[job.folder]}" if job.folder in failed else "not complete."
                 notes.append(f"{table.rows[key].name} ({run}), seed {job.seed}: {reason}")
     return notes
 
 
-def _deviations(
-    table: Table, settings: Settings, facts: Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]
-) -> list[str]:
+def _deviations(filled: Filled, settings: Settings) -> list[str]:
     """Return the known differences to the paper's runs, one sentence each."""
+    table = filled.table
     sentences = [f"{override} in place of the recipe's value." for override in settings.override]
     inputs: dict[str, set[str]] = {}
-    for run_facts in (run_facts for of_seeds in facts.values() for run_facts in of_seeds.values()):
+    for run_facts in (run_facts for of_seeds in filled.facts.values() for run_facts in of_seeds.values()):
         for option, read in run_facts["inputs"].items():
             inputs.setdefault(option, set()).add(read["name"])
     sentences += [f"{option}: {', '.join(sorted(names))}." for option, names in sorted(inputs.items())]
