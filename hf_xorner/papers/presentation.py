@@ -83,10 +83,8 @@ def _method(filled: Filled) -> str | None:
 def _measured(cell: Cell, column: Column, sign: str) -> str:
     if not column.is_mean:
         return NOT_PUBLISHED if cell.shown is None else f"{cell.shown:.2f}"
-    if cell.mean is None:
-        return NOT_PUBLISHED
-    if isinstance(cell.mean, int):
-        return f"{cell.mean:,}"
+    if cell.mean is None or isinstance(cell.mean, int):
+        return published_text(cell.mean)
     std = "" if cell.std is None else f" ± {cell.std:.2f}"
     return f"{cell.mean:{sign}.2f}{std}" + ("" if cell.p is None else f" (p {p_text(cell.p)})")
 
