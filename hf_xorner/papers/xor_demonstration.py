@@ -80,9 +80,7 @@ class Outcome(NamedTuple):
 
 def demonstrate(seed: int = 0) -> Iterator[Outcome]:
     """Train every model on the four phrases, for either pattern."""
-    for pattern in PATTERNS:
-        for contender in CONTENDERS:
-            yield outcome(contender, pattern, seed)
+    return (outcome(contender, pattern, seed) for pattern in PATTERNS for contender in CONTENDERS)
 
 
 def outcome(contender: Contender, pattern: str, seed: int = 0) -> Outcome:
