@@ -74,7 +74,7 @@ def inequalities(pattern: tuple[str, ...], decoder: str, directions_meet: bool =
         ValueError: If a pattern does not have three of these tags.
     """
     if len(pattern) != 3 or set(pattern) - set(INNER_TAGS):
-        raise ValueError(f"The pattern {list(pattern)} is not three of the tags {', '.join(INNER_TAGS)}.")
+        raise ValueError(f"{list(pattern)} is not a pattern of three tags among {', '.join(INNER_TAGS)}.")
     system = []
     for phrase, is_entity in zip(PHRASES, IS_ENTITY, strict=True):
         gold = pattern if is_entity else ("O", "O", "O")
