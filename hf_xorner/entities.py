@@ -21,9 +21,6 @@ from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, check_item, chunks
 
 _log = logging.getLogger(__name__)
 
-#: Number of batches that are read ahead to group sentences of similar length.
-BATCHES_AHEAD = 32
-
 #: Number of characters, or of given words, from which on no more items are read ahead; limits the memory of documents.
 MOST_AHEAD = 2_000_000
 
@@ -194,7 +191,7 @@ class BaseTagger(ABC):
         batches_ahead: Number of batches that are read ahead to group sentences of similar length.
     """
 
-    batches_ahead = BATCHES_AHEAD
+    batches_ahead = 32
 
     def __init__(
         self,

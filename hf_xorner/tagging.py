@@ -22,16 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from .entities import (
-    BATCHES_AHEAD,
-    Annotation,
-    BaseTagger,
-    Entities,
-    Entity,
-    NumberByLabel,
-    blocks_of,
-    number_by_label,
-)
+from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of, number_by_label
 from .errors import DataError, first_line
 from .files import (
     BYTE_ORDER_MARK,
@@ -284,7 +275,7 @@ def _outputs(
     count = 0
     if format == "csv":
         yield b"record,label,text,start,end,score\n"
-    for block in blocks_of(records, options.batch_size * BATCHES_AHEAD, lambda record: len(record.item or "")):
+    for block in blocks_of(records, options.batch_size * tagger.batches_ahead, lambda record: len(record.item or "")):
         faults = [record.fault for record in block if record.fault]
         if faults and not options.skip_bad_lines:
             raise DataError(faults[0])

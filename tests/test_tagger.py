@@ -18,7 +18,7 @@ from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
 from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.entities import BATCHES_AHEAD, Entities, Entity
+from hf_xorner.entities import Entities, Entity
 from hf_xorner.models.word_ids import INSIDE
 
 
@@ -202,9 +202,9 @@ def test_an_infinite_stream_is_read_lazily(tagger):
     results = tagger.stream(endless(), batch_size=2)
     assert read == 0
     assert len(list(islice(results, 5))) == 5
-    assert read == 2 * BATCHES_AHEAD
-    assert len(list(islice(results, 2 * BATCHES_AHEAD))) == 2 * BATCHES_AHEAD
-    assert read == 4 * BATCHES_AHEAD
+    assert read == 2 * tagger.batches_ahead
+    assert len(list(islice(results, 2 * tagger.batches_ahead))) == 2 * tagger.batches_ahead
+    assert read == 4 * tagger.batches_ahead
 
 
 def test_few_documents_are_read_ahead(tagger, monkeypatch):

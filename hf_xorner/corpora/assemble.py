@@ -163,6 +163,8 @@ def _filled(sentences: list[Sentence], repairs: Repairs, source: str) -> list[Se
 
 def _without(sentence: Sentence, faults: Mapping[int, str], repairs: Repairs) -> Sentence:
     """Remove the words with faults from a sentence, or raise DataError for the first unless bad lines are skipped."""
+    if not faults:
+        return sentence
     for index, fault in faults.items():
         repairs.leave_out(DataError(f"{sentence.place(index)}: {fault}."))
     remaining = [index for index in range(len(sentence.tokens)) if index not in faults]
@@ -189,10 +191,10 @@ def _use_usual_tags(corpus: dict[str, list[Sentence]], reading: Reading, repairs
     form, notes = usual_tags(counts, reading.scheme)
     if all(tag == new for tag, new in form.items()):
         return
-    for sentence in chain.from_iterable(corpus.values()):
-        for index, tag in enumerate(sentence.tags):
-            if not form[tag]:
-                raise DataError(f"{sentence.place(index)}: the tag {tag!r} is only blanks; give every word a tag.")
+    if empty := {tag for tag, new in form.items() if not new}:
+        sentence = next(sentence for sentence in chain.from_iterable(corpus.values()) if empty & {*sentence.tags})
+        index, tag = next((index, tag) for index, tag in enumerate(sentence.tags) if tag in empty)
+        raise DataError(f"{sentence.place(index)}: the tag {tag!r} is only blanks; give every word a tag.")
     for note in notes:
         repairs.note(note, source)
     for name, sentences in corpus.items():

@@ -155,10 +155,10 @@ def score(
     if options.model:
         folder = tagger.model.name_or_path if tagger else options.model
         corpus, trained_on = _divided(corpus, folder, str(options.dataset))
-        if options.min_precision and VALIDATION not in corpus.keys() - trained_on:
+        if options.min_precision and (VALIDATION not in corpus or VALIDATION in trained_on):
             raise ValueError(
                 f"min_precision needs the split {VALIDATION!r}, on which min_score is chosen and the model was not "
-                f"trained; {options.dataset} has {', '.join(corpus.keys() - trained_on)}."
+                f"trained; {options.dataset} has {', '.join(corpus)}."
             )
         options = replace(options, split=_split_of(options, corpus))
         if options.split in trained_on:

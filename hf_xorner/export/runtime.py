@@ -44,6 +44,7 @@ class OnnxTagger(BaseTagger):
     """
 
     batches_ahead = 4
+    _source: tuple[Any, ...]  # the arguments of `from_pretrained`
 
     def __init__(
         self,
@@ -57,7 +58,6 @@ class OnnxTagger(BaseTagger):
         super().__init__(labels, tokenizer, min_score, default)
         self.session = session
         self.threads = threads
-        self._source: tuple[Any, ...] = ()
         self._inputs = {entry.name for entry in session.get_inputs()}  # some models do not read pieces
 
     @classmethod
@@ -91,7 +91,7 @@ class OnnxTagger(BaseTagger):
         session = _loaded(folder / file, lambda path: _session(path, providers))
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         tagger = cls(session, read_lookup(folder), labels, threads or processors, min_score, config.get("min_score"))
-        tagger._source = (folder, file, threads, providers)
+        tagger._source = (folder.absolute(), file, threads, providers)
         return tagger
 
     def __reduce__(self) -> Any:

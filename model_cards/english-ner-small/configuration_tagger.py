@@ -318,7 +318,7 @@ class TaggerConfig(PreTrainedConfig):
     @property
     def labels(self) -> list[str]:
         """The public labels in the order of their ids."""
-        names = {int(index): label for index, label in (self.id2label or {}).items()}
+        names = self.id2label or {}
         return [names[index] for index in range(self.num_labels)]
 
 
