@@ -114,8 +114,7 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> SplitFile
             files.ignored[_NO_TABLES] = unused
     for split, paths in files.splits.items():
         files.splits[split] = _of_one_claim(paths, split, folder)
-        used = set(files.splits[split])
-        if unused := [path for path in paths if path not in used]:
+        if unused := sorted({*paths} - {*files.splits[split]}):
             files.ignored.setdefault(_TAKEN, []).extend(unused)
         _check_parts(files.splits[split])
     return files
@@ -127,8 +126,10 @@ def find_unnamed(folder: Path) -> SplitFiles:
     If there are files of columns, others are not read; if there are JSON or CSV files, texts are not read.
 
     Raises:
-        DataError: If there is no labelled data.
+        DataError: If there is no labelled data, or the folder is a model.
     """
+    if (folder / "model.safetensors").is_file():
+        raise DataError(f"{folder} is a model; name a corpus (for evaluate, the model comes first).")
     files = files_below(folder)
     data = _best([path for path in files if has_data_suffix(path) and not _reason_against(path)])
     if not data:
@@ -137,8 +138,7 @@ def find_unnamed(folder: Path) -> SplitFiles:
         raise DataError(f"{folder}: {fault}; convert it to CoNLL columns, CSV or JSON of words and tags.")
     first = min(_LATER.get(suffix_of(path), 0) for path in data)
     data = [path for path in data if _LATER.get(suffix_of(path), 0) == first]
-    used = set(data)
-    unused = [path for path in files if path not in used and _reason_against(path) != _READ_ALONG]
+    unused = [path for path in sorted({*files} - {*data}) if _reason_against(path) != _READ_ALONG]
     return SplitFiles({"train": data}, {_NOT_DATA: unused} if unused else {}, {"train": data})
 
 

@@ -262,6 +262,7 @@ TWO = {"train.conll": GOOD, "dev.conll": GOOD}
 #: Files, the place below their folder, and a part of the message.
 FOLDERS = [
     ({}, "", "no labelled data"),
+    ({"config.json": "{}", "model.safetensors": ""}, "", "is a model"),
     ({"train.xml": "<a/>"}, "", "format not supported (train.xml)"),
     ({"train.txt": '<?xml version="1.0"?>\n<s>Ann</s>\n'}, "/train.txt", "XML"),
     ({"train.txt": '<ENAMEX TYPE="PER">Ann</ENAMEX> left\n'}, "/train.txt", "XML"),
