@@ -141,6 +141,7 @@ def test_labels_outside_the_config_are_refused(tokenizer, label):
 def test_training_without_labels_is_warned_of(tokenizer, caplog, monkeypatch):
     """A loss on the logits trains the wrong labels."""
     monkeypatch.setattr(logging.getLogger("hf_xorner"), "propagate", True)
+    logging.Logger.warning_once.cache_clear()  # other tests in this process may have had the warning
     model = build_model(MODEL, tokenizer)
     batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=False)
     for mode, warned in ((False, 0), (True, 1)):
