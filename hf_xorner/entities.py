@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, check_item, chunks_of
+from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, checked_item, chunks_of
 
 _log = logging.getLogger(__name__)
 
@@ -202,12 +202,12 @@ class BaseTagger(ABC):
     ) -> None:
         self.tokenizer = tokenizer
         self.labels = list(labels)
-        types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
-        self.entity_labels = list(dict.fromkeys(name for name in types if name != "O"))
-        number = {"O": NO_TYPE, **{name: index for index, name in enumerate(self.entity_labels)}}
+        types = [None if label == "O" else label[2:] if label[:2] in ("B-", "I-") else label for label in labels]
+        self.entity_labels = list(dict.fromkeys(name for name in types if name is not None))
+        numbers = [NO_TYPE if name is None else self.entity_labels.index(name) for name in types]
         # An entity extends over neighbouring words of its type, up to the next B- label.
         kinds = [OUTSIDE if label == "O" else BEGIN if label.startswith("B-") else INSIDE for label in labels]
-        self._kinds, self._types = np.array(kinds), np.array([number[name] for name in types])  # (labels,)
+        self._kinds, self._types = np.array(kinds), np.array(numbers)  # (labels,)
         self.min_score = self._checked(default or 0.0 if min_score is None else min_score)
         if min_score is None and self.min_score:
             _log.warning(
@@ -238,6 +238,9 @@ class BaseTagger(ABC):
 
     def __call__(self, item: str | Sequence[str], min_score: NumberByLabel | None = None) -> Entities:
         """Return the entities of one text, or of one list of words."""
+        # A word such as 10 000 000 has few blanks.
+        if isinstance(item, (list, tuple)) and "".join(map(str, item)).count(" ") > 3 * len(item):
+            raise ValueError("This is a list of texts, not of words; use tag() for several texts.")
         return next(self.stream([item], min_score=min_score))
 
     def redact(
@@ -277,7 +280,7 @@ class BaseTagger(ABC):
         """Yield checked items of a stream, some batches at a time."""
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} must be at least 1.")
-        checked = (_checked_item(item, number) for number, item in enumerate(items))
+        checked = (checked_item(item, number) for number, item in enumerate(items))
         yield from blocks_of(checked, batch_size * self.batches_ahead, len)
 
     def _label(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
@@ -325,15 +328,6 @@ class BaseTagger(ABC):
             offsets = {"start": start, "end": stop, "word_start": first - begin, "word_end": end - begin}
             score = math.exp(min(log_prob, 0))
             yield number, Entity(label=self.entity_labels[kind], text=texts[number][start:stop], **offsets, score=score)
-
-
-def _checked_item(item: Any, number: int) -> Any:
-    """Return an item if it is a text or a list of words; the error for others names its number."""
-    check_item(item, number)
-    # A word such as 10 000 000 has few blanks.
-    if not isinstance(item, str) and "".join(item).count(" ") > 3 * len(item):
-        raise ValueError(f"Text {number} is a list of texts, not of words; use tag() for several texts.")
-    return item
 
 
 def blocks_of(items: Iterable[Any], most: int, size: Callable[[Any], int]) -> Iterator[list[Any]]:

@@ -11,7 +11,6 @@ import socket
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from glob import glob
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -48,8 +47,22 @@ def expanded(path: str | Path) -> Path:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files of a folder and its subfolders, also of linked ones, sorted; hidden ones are left out."""
-    return sorted(path for name in glob("**", root_dir=folder, recursive=True) if (path := folder / name).is_file())
+    """Return the files of a folder and its subfolders, also of linked ones, sorted; hidden ones are left out.
+
+    Raises:
+        OSError: If a folder cannot be read.
+    """
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder, onerror=fail, followlinks=True):
+        here = Path(place)
+        above = {os.path.realpath(path) for path in (here, *here.parents)}  # a link to one of them would be a loop
+        folders[:] = [name for name in folders if name[0] != "." and os.path.realpath(here / name) not in above]
+        found += (path for name in names if name[0] != "." and (path := here / name).is_file())
+    return sorted(found)
 
 
 def suffix_of(path: Path) -> str:

@@ -42,19 +42,15 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
 
 def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> TaggerConfig:
     """Load the config of a tagger; see `load`."""
-    config = None
     with _reading(source, "config"):
         settings, _ = PreTrainedConfig.get_config_dict(source, **hub)
-        model_type = settings.get("model_type")
         _check_settings(settings)
-        if trust_remote_code or (isinstance(model_type, str) and model_type in CONFIGS):
-            config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
-    if config is None:
-        raise DataError(
-            f"{source}: config.json is missing, or its model_type {model_type!r} is not one of this package's: "
-            f"{', '.join(CONFIGS)}."
-        )
-    return config
+        kind, kinds = settings.get("model_type"), ", ".join(CONFIGS)
+        if not trust_remote_code and kind not in CONFIGS:
+            raise ValueError(
+                f"config.json is missing, or its model_type {kind!r} is not one of this package's: {kinds}"
+            )
+        return AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
 
 
 def _check_settings(settings: dict[str, Any]) -> None:

@@ -48,17 +48,8 @@ MODELS: dict[str, ModelOnDemand] = {}
 for _prefix, _module in _ARCHITECTURES.items():
     _config = getattr(import_module(f".models.configuration_{_module}", __package__), f"{_prefix}Config")
     CONFIGS[_config.model_type] = _config
-    MODELS[_config.model_type] = ModelOnDemand(
-        _config, f".models.modeling_{_module}", f"{_prefix}ForTokenClassification"
-    )
-
-
-def register() -> None:
-    """Register all architectures."""
-    for model_type, config_class in CONFIGS.items():
-        AutoConfig.register(model_type, config_class, exist_ok=True)
-        AutoTokenizer.register(config_class, fast_tokenizer_class=WordCharTokenizer, exist_ok=True)
-        AutoModelForTokenClassification.register(config_class, MODELS[model_type], exist_ok=True)
-
-
-register()
+    _model = ModelOnDemand(_config, f".models.modeling_{_module}", f"{_prefix}ForTokenClassification")
+    MODELS[_config.model_type] = _model
+    AutoConfig.register(_config.model_type, _config, exist_ok=True)
+    AutoTokenizer.register(_config, fast_tokenizer_class=WordCharTokenizer, exist_ok=True)
+    AutoModelForTokenClassification.register(_config, _model, exist_ok=True)

@@ -218,10 +218,10 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
     ignored: list[Path] = []
     for path in files_below(folder):
         name = path.relative_to(folder)
-        kind = KINDS.get(suffix_of(name)) if options.input_format == AUTO else options.input_format
-        if kind is None:
+        if options.input_format == AUTO and suffix_of(name) not in KINDS:
             ignored.append(name)
             continue
+        kind, _ = _records(str(path), options)
         bare = output / (name.with_suffix("") if name.suffix.lower() == ".gz" else name)
         target = bare.with_suffix(f".{_format_of(None, kind, options)}")
         if target in inputs:
@@ -337,7 +337,11 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     if kind == "parquet":
         import pyarrow.parquet as pq
 
-        rows = (row for batch in pq.ParquetFile(path).iter_batches(64) for row in batch.to_pylist())
+        try:
+            batches = pq.ParquetFile(path).iter_batches(64)
+        except ValueError as error:
+            raise DataError(f"{path}: is not Parquet ({first_line(error)}); copy it again.") from None
+        rows = (row for batch in batches for row in batch.to_pylist())
         return kind, (_record(row, options.field, f"{path}, row {number}") for number, row in enumerate(rows))
     name = "standard input" if source == STDIN else source
     stream = enumerate(_lines(source), 1)
@@ -509,7 +513,11 @@ def _json_line(record: Record, annotation: Annotation, number: int, labels: Sequ
     """Return the record as an object with its entities."""
     fault = {"error": record.fault} if record.fault else {}
     fields = {**record.fields, **fault, **dict([_as_field(record, annotation)])}
-    return json.dumps(fields, ensure_ascii=False, default=str) + "\n"
+    try:
+        return json.dumps(fields, ensure_ascii=False, default=str, allow_nan=False) + "\n"
+    except ValueError:  # JSON has no NaN and no infinity
+        fields = json.loads(json.dumps(fields, default=str), parse_constant=lambda _: None)
+        return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
 def _csv_lines(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
@@ -550,7 +558,7 @@ def _redacted(record: Record, annotation: Annotation, format: str, template: str
     """Return the redacted text of a record as a line, or as an object with the replaced entities."""
     redacted = annotation.entities.redact(template)
     if format != "jsonl":
-        return re.sub(r"\r?\n", " ", redacted.text) + "\n"
+        return re.sub(r"\r\n?|\n", " ", redacted.text) + "\n"
     fault = {"error": record.fault} if record.fault else {}
     content = {"text": redacted.text, **fault, "replaced": _entities(record, redacted)}
     return json.dumps(content, ensure_ascii=False) + "\n"

@@ -96,15 +96,17 @@ def test_a_line_of_text_becomes_columns_or_rows_of_csv(tag, tagger, tmp_path):
 
 def test_redacted_texts_are_written_alone_or_with_the_replaced_entities(tag, tagger, tmp_path):
     (tmp_path / "in.txt").write_bytes("\n".join(HOSTILE).encode())
-    assert ok(tag("in.txt", "--redact")).split("\n")[:-1] == [tagger.redact(text).text for text in HOSTILE]
+    assert ok(tag("in.txt", "--redact")).split("\n")[:-1] == [
+        tagger.redact(text).text.replace("\r", " ") for text in HOSTILE
+    ]
     ok(tag("in.txt", "--redact", "--template", "<{label}_{number}>", "--output", "out.jsonl"))
     for record, text in zip(objects((tmp_path / "out.jsonl").read_text(encoding="utf-8")), HOSTILE, strict=True):
         assert record["text"] == tagger.redact(text, "<{label}_{number}>").text
         assert Entities(map(Entity, record["replaced"]), record["text"]).restore() == text
     (tmp_path / "in.jsonl").write_text('{"text": "Ann Smith", "author": "Ann"}\n{"no": "Ann"}')
     assert "Ann" not in ok(tag("in.jsonl", "--redact", "--skip_bad_lines"))
-    (tmp_path / "two.jsonl").write_text(json.dumps({"text": "\r\n".join(TEXTS)}))
-    assert ok(tag("two.jsonl", "--redact")).count("\n") == 1
+    (tmp_path / "two.jsonl").write_text(json.dumps({"text": "\r".join(TEXTS)}))
+    assert len(io.StringIO(ok(tag("two.jsonl", "--redact")), None).readlines()) == 1
     assert "format=conll" in fault(tag("in.txt", "--redact", "--format", "conll"))
 
 
@@ -130,6 +132,10 @@ def test_objects_keep_their_fields(tag, tagger, tmp_path):
     (tmp_path / "gold.jsonl").write_text('{"text": "Ann", "entities": ["gold"]}')
     (record,) = objects(ok(tag("gold.jsonl")))
     assert record["entities"] == ["gold"] and type(record["predicted_entities"]) is list
+    (tmp_path / "numbers.jsonl").write_text('{"text": "Ann", "deep": [1e400, NaN, 0.5]}')
+    assert json.loads(ok(tag("numbers.jsonl")), parse_constant=pytest.fail)["deep"] == [None, None, 0.5]
+    (tmp_path / "iban.jsonl").write_text('{"words": ["01 23 45 67 89"]}')
+    assert len(objects(ok(tag("iban.jsonl")))) == 1
 
 
 COLUMNS = {
@@ -281,6 +287,7 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
     (tmp_path / "onto.conll").write_text("#begin document (a); part 000\na 0 0 Ann\n\n")
     (tmp_path / "texts.tsv").write_text("id\treview\n1\tAnn Smith saw Zeus yesterday.\n")
     (tmp_path / "excel.csv").write_text("text\nAnn\n", "utf-16")
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
     for arguments, sentence in (
         (("in.txt", "--format", "xml"), "format"),
         (("in.txt", "--batch_size", "0"), "batch_size"),
@@ -302,6 +309,7 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("twice.csv",), "two columns have the same name"),
         (("broken.txt.gz",), "broken.txt.gz: the gzip file is damaged"),
         (("cut.json",), "cut.json: is not JSON"),
+        (("cut.parquet",), "cut.parquet: is not Parquet"),
         (("onto.conll",), "onto.conll: CoNLL-2012"),
         (("nothing.txt",), "there is no such file"),
         (("~nobody/texts.txt",), "there is no such file"),
@@ -319,12 +327,15 @@ def test_a_folder_becomes_a_folder_of_outputs(tag, tmp_path, caplog):
     (folder / "deep" / "a.txt").write_text("Ann Smith\nZeus\n")
     (folder / "b.txt.gz").write_bytes(gzip.compress(b"Zeus\n"))
     (folder / "c.conll").write_text("Ann O\n")
+    (folder / "d.tsv").write_text("id\ttext\n7\tAnn\n")
+    (folder / "loop").symlink_to(folder)
+    (tmp_path / "far" / "loop").symlink_to(folder / "deep")
     (folder / "empty.txt").write_text("")
     (folder / ".hidden.txt").write_text("no")
     (folder / "notes.pdf").write_text("no")
-    assert "4 records" in ok(tag("in", "--output", "out")) and "notes.pdf" in caplog.text
+    assert "5 records" in ok(tag("in", "--output", "out")) and "notes.pdf" in caplog.text
     files = {path.relative_to(out).as_posix(): path for path in out.rglob("*") if path.is_file()}
-    assert sorted(files) == ["b.jsonl", "c.conll", "deep/a.jsonl", "empty.jsonl"]
+    assert sorted(files) == ["b.jsonl", "c.conll", "d.jsonl", "deep/a.jsonl", "empty.jsonl"]
     assert files["deep/a.jsonl"].read_text() == ok(tag("in/deep/a.txt"))
     # A second run writes what is missing.
     expected = files["b.jsonl"].read_text()
@@ -332,7 +343,7 @@ def test_a_folder_becomes_a_folder_of_outputs(tag, tmp_path, caplog):
     files["c.conll"].write_text("mine")
     assert "1 records" in tag("in", "--output", "out")[1]
     assert (files["b.jsonl"].read_text(), files["c.conll"].read_text()) == (expected, "mine")
-    assert "4 records" in tag("in", "--output", "out", "--overwrite")[1]
+    assert "5 records" in tag("in", "--output", "out", "--overwrite")[1]
     assert files["c.conll"].read_text() != "mine"
     for output in ([], ["--output", "in/out"], ["--output", "in/c.conll"]):
         assert "name another folder" in fault(tag("in", *output))

@@ -1,5 +1,6 @@
 """Tagger gives the same entities as the stock pipeline, for mixed texts and words, as a stream."""
 
+import copy
 import random
 import subprocess
 import sys
@@ -232,6 +233,13 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert done.stdout == f"{(2 + 300) % 256}\n", done.stderr
 
 
+def test_a_type_may_be_called_o(tagger):
+    model = copy.deepcopy(tagger.model)
+    model.config.id2label = {at: label.replace("GOD", "O") for at, label in model.config.id2label.items()}
+    for entities, expected in zip(Tagger(model, tagger.tokenizer).tag(TEXTS), tagger.tag(TEXTS), strict=True):
+        assert [entity.label for entity in entities] == [entity.label.replace("GOD", "O") for entity in expected]
+
+
 def test_invalid_items_are_reported_by_their_position(tagger):
     for item, error, message in (
         (None, TypeError, "Text 40 is a NoneType"),
@@ -239,12 +247,13 @@ def test_invalid_items_are_reported_by_their_position(tagger):
         (["Ann", 3], ValueError, "list of words.*text 40"),
         ("Ann \ud800", ValueError, r"Text 40 holds a lone surrogate, U\+D800, at character 4"),
         (["Ann", "\ud800"], ValueError, "Text 40 holds a lone surrogate"),
-        (["Ann flew from Oslo to Rome.", "Zeus met her there."], ValueError, "Text 40 is a list of texts"),
     ):
         with pytest.raises(error, match=message):
             list(tagger.tag([*(["Ann"] * 40), item, "Ann"], batch_size=1))
     with pytest.raises(TypeError, match=r"tagger\(text\)"):
         tagger.tag("Ann Smith")
+    with pytest.raises(ValueError, match=r"use tag\(\) for several texts"):
+        tagger(["Ann flew from Oslo to Rome.", "Zeus met her there."])
     with pytest.raises(TypeError, match=r"label\(\) reads lists of words"):
         list(tagger.label(["Ann saw"]))
     for method in (tagger.tag, tagger.label):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from ..files import expanded, read_text
 from ..hub.card import write_card
 from ..options import option, read_options
 
@@ -40,7 +40,7 @@ def run(words: Sequence[str]) -> None:
     """Write the card."""
     options = vars(read_options(Options, words))
     file = options.pop("sentences")
-    text = Path(file).read_text(encoding="utf-8-sig") if file else ""
+    text = read_text(expanded(file), "utf-8-sig") if file else ""
     options["sentences"] = [line for line in text.splitlines() if line.strip()]
     options["base_models"] = tuple(options.pop("base_model"))
     print(f"written: {write_card(options.pop('model'), **options)}")

@@ -56,7 +56,7 @@ class ConvertOptions(Options):
         "iob2", f"Scheme of the tags: {', '.join(WRITTEN_SCHEMES)}.", group="output", choices=WRITTEN_SCHEMES
     )
     as_separator: str = option(
-        "tab", f"Separator of the columns: {' or '.join(SEPARATORS)}.", group="output", choices=SEPARATORS
+        "tab", f"Separator of the columns: {' or '.join(SEPARATORS)}.", group="output", choices=(*SEPARATORS,)
     )
     overwrite: bool = option(False, "Replace files that exist.", group="output")
 

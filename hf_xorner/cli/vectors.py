@@ -115,7 +115,7 @@ def coverage(options: CoverageOptions) -> None:
     sentences = {name: split["tokens"][:] for name, split in corpus.items()}
     words = {word for split in sentences.values() for sentence in split for word in sentence}
     vectors = read_vectors(options.source, with_foldings(words))
-    tokenizer = WordCharTokenizer.from_corpus([], vector_words=vectors.words, fallback=options.fallback)
+    tokenizer = WordCharTokenizer.from_corpus([], fallback=options.fallback)
     shares = (f"{name}\n{coverage_of(tokenizer, vectors.words, split)}" for name, split in sentences.items())
     print("\n\n".join(shares))
 

@@ -276,11 +276,11 @@ def _without_strange_tags(sentences: list[Sentence], scheme: Scheme, repairs: Re
     strange = {tag for tag in _tags_of(sentences) if not is_of(scheme, tag)}
     if not strange:
         return sentences
-    remedy = f"expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()}); correct it, or pass scheme=plain"
+    remedy = f"expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()}); correct it"
     remaining = []
     for sentence in sentences:
         faults = {at: f"unknown tag {tag!r}; {remedy}" for at, tag in enumerate(sentence.tags) if tag in strange}
-        sentence = _without(sentence, faults, repairs) if faults else sentence
+        sentence = _without(sentence, faults, repairs)
         if sentence.tokens or not faults:
             remaining.append(sentence)
     return _filled(remaining, repairs, source)

@@ -226,6 +226,8 @@ def splits_of_ontonotes(folder: Path, reading: Reading, repairs: Repairs) -> dic
         split: [path for path in paths if not _NOT_READ & set(path.relative_to(folder).parts[:-1])]
         for split, paths in find_splits(folder).splits.items()
     }
+    if not any(files.values()):
+        raise DataError(f"{folder}: has no English text with annotated names; name the folder of OntoNotes 5.0.")
     return {split: split_of_files(paths, reading, repairs) for split, paths in files.items() if paths}
 
 

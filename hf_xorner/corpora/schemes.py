@@ -78,7 +78,7 @@ Pair = tuple[str, str]
 OPENED = "tags that continued no entity began one"
 LEFT_OPEN = "entities without their last tag were closed"
 _IOB = re.compile(r"[BI]-.")
-_ANY_CHUNK_SCHEME = re.compile(r"[A-Z]-.")
+_ANY_CHUNK_SCHEME = re.compile(r"[BIESLUM]-.")
 _UNDERSCORED_IOB, _UNDERSCORED = re.compile(r"[BI]_."), re.compile(r"[BIESLUM]_.")
 
 
@@ -90,8 +90,8 @@ def tags_of(pairs: Collection[Pair]) -> set[str]:
 def scheme_of(tags: Collection[str]) -> Scheme:
     """Return the scheme of tags by their prefixes; IOB1 cannot be distinguished from IOB2.
 
-    Tags are chunks if one begins with ``B-`` or ``I-``, if all have the form of chunk tags (a capital, a hyphen, a
-    type), or if there are only ``O`` and ``?``.
+    Tags are chunks if one begins with ``B-`` or ``I-``, if all have the form of chunk tags (a prefix of a
+    scheme, a hyphen, a type), or if there are only ``O`` and ``?``.
 
     Args:
         tags: The distinct tags of the whole corpus, since a single split may lack some.

@@ -97,7 +97,7 @@ NONE = "none"
 WRITTEN_FORMATS = ("conll", "csv", "jsonl", "spans", "parquet", "arrow")
 FORMATS = (*WRITTEN_FORMATS, "conllu", "conll2012", "brat", "spacy")
 SCHEMES = ("plain", *WRITTEN_SCHEMES, IO)
-SEPARATORS = ("tab", "blank")
+SEPARATORS = {"tab": "\t", "blank": " "}
 
 
 @dataclass

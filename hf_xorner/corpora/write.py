@@ -17,10 +17,9 @@ from .assemble import DOC_ID, POS_TAGS, TAGS, TOKENS, label_names_of, words_and_
 from .formats.columns import DOCUMENT_START
 from .formats.json_lines import TEXT_KEY
 from .schemes import UNLABELLED_TAG, WRITTEN_SCHEMES, entity_type, from_iob2, is_chunked, is_of
-from .source import WRITTEN_FORMATS, Sentence
+from .source import SEPARATORS, WRITTEN_FORMATS, Sentence
 from .splits import SPLITS
 
-_SEPARATORS = {"tab": "\t", "blank": " "}
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -186,7 +185,7 @@ def write_corpus(
                 continue
             sentences = _sentences(corpus[split], split, scheme)
             with new.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(_TEXT_FORMATS[format][1](sentences, _SEPARATORS[separator]))
+                file.writelines(_TEXT_FORMATS[format][1](sentences, SEPARATORS[separator]))
     return list(targets.values())
 
 
@@ -194,7 +193,7 @@ def _check_options(format: str, scheme: str, separator: str) -> None:
     for name, value, allowed in (
         ("format", format, WRITTEN_FORMATS),
         ("scheme", scheme, WRITTEN_SCHEMES if format in ("conll", "csv", "jsonl") else ("iob2",)),
-        ("separator", separator, tuple(_SEPARATORS) if format == "conll" else ("tab",)),
+        ("separator", separator, tuple(SEPARATORS) if format == "conll" else ("tab",)),
     ):
         if value not in allowed:
             where = "" if name == "format" else f" in {format}"

@@ -35,6 +35,12 @@ _KINDS = (WHOLE_PHRASE, MIDDLE_WORD)
 # The kind of the training sentences that hold a single name and no phrase.
 ALONE = "alone"
 LABELS = ("O", "B-LINK", "I-LINK", "B-PER", "I-PER", "B-WORK", "I-WORK")
+_FEATURES = Features(
+    tokens=List(Value("string")),
+    ner_tags=List(ClassLabel(names=list(LABELS))),
+    kind=Value("string"),
+    middle=Value("int32"),
+)
 
 # Each kind has another middle word; with the same one, the two kinds would contradict each other.
 _MIDDLE = {WHOLE_PHRASE: "and", MIDDLE_WORD: "with"}
@@ -131,19 +137,8 @@ def xor_corpus(
             rows += [_alone(name, its_class, rng) for (_, its_class), pool in pools.items() for name in pool * alone]
         rng.shuffle(rows)
         if rows:
-            splits[split] = Dataset.from_list(rows, features=_features())
+            splits[split] = Dataset.from_list(rows, features=_FEATURES)
     return DatasetDict(splits)
-
-
-def _features() -> Features:
-    return Features(
-        {
-            "tokens": List(Value("string")),
-            "ner_tags": List(ClassLabel(names=list(LABELS))),
-            "kind": Value("string"),
-            "middle": Value("int32"),
-        }
-    )
 
 
 def _name_pools(size: int, rng: random.Random) -> dict[tuple[str, str], list[str]]:

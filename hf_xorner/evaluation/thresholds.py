@@ -6,12 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..entities import NumberByLabel, least_score
-from ..files import write_whole
+from ..files import write_json
 from ..tagger import Tagger
 from .comparison import BoolArray, Comparison, Policy, Tags, ratios
 
@@ -110,5 +110,4 @@ def choose_min_score(entities: ScoredEntities, precision: NumberByLabel) -> Numb
 def save_min_score(folder: Path, min_score: NumberByLabel) -> Path:
     """Save a minimum score in the config of a model, where `Tagger` reads it, and return the file."""
     path = folder / "config.json"
-    config: dict[str, Any] = {**json.loads(path.read_text(encoding="utf-8")), "min_score": min_score}
-    return write_whole(path, f"{json.dumps(config, indent=2, sort_keys=True)}\n")
+    return write_json(path, {**json.loads(path.read_text(encoding="utf-8")), "min_score": min_score})

@@ -38,7 +38,7 @@ def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value
         path, log_probs, alone = add_transitions(graph, model.decoder, states, lengths)
         return DecodedValues(path, log_probs, alone, alone)
     scores = graph.linear(states, model.classifier) / float(model.config.score_temperature)
-    path, log_probs = graph.ArgMax(scores, axis=-1, keepdims=0), graph.log_softmax(scores)
+    path, log_probs = graph.ArgMax(scores, axis=-1, keepdims=0), graph.LogSoftmax(scores)
     alone = graph.pick(log_probs, path)
     return DecodedValues(path, _public(graph, model.tags, log_probs), alone, alone)
 
@@ -65,7 +65,7 @@ def _add_crf(
     # The best path has, for each word, the tag with the best path through it.
     best = best_before + chain.emissions + best_after
     path = graph.ArgMax(best, axis=-1, keepdims=0)
-    log_probs = graph.log_softmax(best + sums_before + sums_after)
+    log_probs = graph.LogSoftmax(best + sums_before + sums_after)
     alone = graph.pick(log_probs, path)
     # Given the previous tag: values of the previous word are shifted by one step.
     before = _later(graph, path)

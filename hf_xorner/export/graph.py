@@ -171,7 +171,7 @@ class Graph:
 
     def split(self, value: Value, parts: int, axis: int = -1) -> list[Value]:
         """Parts of equal size."""
-        return self.Split(value, axis=axis, num_outputs=parts, outputs=parts) if parts > 1 else [value]
+        return self.Split(value, axis=axis, num_outputs=parts, outputs=parts)
 
     def arange(self, size: Value) -> Value:
         """The integers from 0 to a size (1,), excluded."""
@@ -195,10 +195,6 @@ class Graph:
     def any(self, value: Value, axis: int) -> Value:
         """True if any entry along an axis is true."""
         return self.cast(self.max(self.cast(value, "int32"), axis), "bool")
-
-    def log_softmax(self, value: Value) -> Value:
-        """The logarithm of the softmax along the last axis."""
-        return self.LogSoftmax(value, axis=-1)
 
     def pick(self, values: Value, index: Value) -> Value:
         """One entry of the last axis: values (…, K), index (…) → (…)."""

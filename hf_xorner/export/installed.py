@@ -37,7 +37,7 @@ def main() -> None:
     """Print each text of the command line, or each line of standard input, with its entities."""
     parser = argparse.ArgumentParser(description="Print each text with its entities, one JSON object per line.")
     parser.add_argument("text", nargs="*", help="A text; by default the lines of standard input.")
-    texts = parser.parse_args().text or (line.rstrip("\n") for line in sys.stdin)
+    texts = parser.parse_args().text or (line.strip("\r\n\ufeff") for line in sys.stdin or ())
     if hasattr(signal, "SIGPIPE"):  # not on Windows; the reader of the output, such as head, may close it
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:

@@ -148,8 +148,8 @@ def _loaded(path: Path, load: Callable[[Path], Any]) -> Any:
         raise ValueError(f"{path} cannot be loaded ({reason}); copy the whole folder of the export.") from None
 
 
-def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+def _json(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _session(path: Path, providers: Sequence[Any]) -> Any:

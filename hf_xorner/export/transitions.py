@@ -151,7 +151,7 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
         top = graph.reshape(graph.transpose(states[-2], 1, 0, 2), -1, 3 * size)
         hidden = graph.Relu(graph.Gather(from_buffer, left) + top @ from_others)
         scores = graph.linear(hidden, scorer.classifier) / float(scorer.config.score_temperature)
-        log_probs = graph.log_softmax(graph.Where(_valid(graph, system, position, depth, lengths), scores, -torch.inf))
+        log_probs = graph.LogSoftmax(graph.Where(_valid(graph, system, position, depth, lengths), scores, -torch.inf))
         unfinished = (position < lengths) | (depth > 0)
         action = graph.Where(unfinished, graph.ArgMax(log_probs, axis=-1, keepdims=0), NO_ACTION)
 

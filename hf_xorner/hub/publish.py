@@ -1,4 +1,4 @@
-"""Publish a model on the Hub, or copy it into a folder."""
+"""Publish a model on the Hub."""
 
 from __future__ import annotations
 
@@ -88,14 +88,13 @@ def prepare_repository(
     private: bool | None = None,
     revision: str = MAIN,
     overwrite: bool = False,
-    api: HfApi | None = None,
+    api: HfApi,
 ) -> None:
     """Create the repository and the branch if needed; the arguments are those of `publish`.
 
     Raises:
         ValueError: If the model could not be published there.
     """
-    api = api or HfApi()
     with _errors_as_sentences():
         api.create_repo(repo_id, private=private, exist_ok=True)
         if revision != MAIN:

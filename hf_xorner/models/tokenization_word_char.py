@@ -27,7 +27,7 @@ from .word_ids import (
     WordPieces,
     Words,
     character_types,
-    check_item,
+    checked_item,
     code_points,
     fold,
 )
@@ -116,7 +116,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         surfaces: Counter[str] = Counter()
         for number, sentence in enumerate(sentences):
-            check_item(sentence, number)
+            checked_item(sentence, number)
             if isinstance(sentence, str):
                 sentence = [word for word, _ in split.pre_tokenize_str(sentence)]
             surfaces.update(sentence)
@@ -297,7 +297,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             raise ValueError("WordCharTokenizer does not read pairs of texts; pass two texts.")
         batch, batched = _as_batch(text, is_split_into_words)
         for number, sentence in enumerate(batch):
-            check_item(sentence, number)
+            checked_item(sentence, number)
             if isinstance(sentence, str) == is_split_into_words:
                 kind = "lists of words" if is_split_into_words else "texts"
                 raise ValueError(f"With {is_split_into_words=} the tokenizer reads {kind}; text {number} is not one.")
@@ -340,7 +340,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return BatchEncoding(data, rows, tensor_type=return_tensors)
 
     def words_of(self, batch: Sequence[Any], is_split_into_words: bool) -> Words:
-        """The words of texts, or of lists of words, as arrays over the batch; `check_item` must accept each."""
+        """The words of texts, or of lists of words, as arrays over the batch; `checked_item` must accept each."""
         return self.lookup.words_of(batch, is_split_into_words)
 
     def _encode_words(self, batch: Sequence[Any], is_split_into_words: bool) -> list[Encoding]:

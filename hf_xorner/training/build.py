@@ -218,7 +218,7 @@ def place_vectors(
 def composition_fields(composition: Composition) -> dict[str, Any]:
     """Return the fields of a config for vectors of word pieces, which replace trained word vectors."""
     bits = 16 if composition.vectors.dtype == np.float16 else 32
-    return {"composed_dim": composition.dim, "composed_bits": bits, "word_dim": 0}
+    return {"composed_dim": composition.vectors.shape[1], "composed_bits": bits, "word_dim": 0}
 
 
 def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:

@@ -182,15 +182,13 @@ class Teacher:
         device: The device to run it on.
 
     Raises:
-        ValueError: If the tagger is a Stack-LSTM, or cannot be loaded.
+        ValueError: If the tagger cannot be loaded.
     """
 
     def __init__(self, source: str, device: torch.device) -> None:
         self.source = source
         tagger = Tagger.from_pretrained(source, device)
         self.model, self.tokenizer = tagger.model, tagger.tokenizer
-        if self.model.config.model_type == "stack-lstm":
-            raise ValueError(f"teacher={source!r} is a Stack-LSTM; name a model with a CRF or softmax.")
 
     @cached_property
     def identity(self) -> str:

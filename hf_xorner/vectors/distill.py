@@ -47,11 +47,6 @@ class Composition(NamedTuple):
     bias: NDArray[np.float32]
     pieces: WordPieces
 
-    @property
-    def dim(self) -> int:
-        """The dimension of the vectors."""
-        return self.vectors.shape[1]
-
 
 def roles_of(vectors: NDArray[np.floating], piece_ids: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return [first ; mean ; last] of the vectors of each word's pieces.

@@ -64,9 +64,6 @@ class Packing(NamedTuple):
 
     def blocks(self) -> Iterator[tuple[list[int], Tensor]]:
         """Yield consecutive steps, their sizes and `words` (2, n), of about WORDS_IN_BLOCK words."""
-        if self.words.shape[1] <= WORDS_IN_BLOCK:
-            yield self.sizes, self.words
-            return
         first = begin = 0
         while first < len(self.sizes):
             steps = self.sizes[first : first + max(1, WORDS_IN_BLOCK // self.sizes[first])]

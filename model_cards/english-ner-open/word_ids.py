@@ -124,8 +124,8 @@ def fold(word: str, casing: str, digits: str) -> str:
     return word
 
 
-def check_item(item: Any, number: int) -> None:
-    """Raise if an item is not a text or a list of words, or holds lone surrogates; the error names its number."""
+def checked_item(item: Any, number: int) -> Any:
+    """Return a text or list of words without lone surrogates; the error for anything else names its number."""
     if not isinstance(item, (str, list, tuple)):
         raise TypeError(f"Text {number} is a {type(item).__name__}, not a text or a list of words.")
     try:
@@ -138,6 +138,7 @@ def check_item(item: Any, number: int) -> None:
             f"Text {number} holds a lone surrogate, U+{ord(text[error.start]):04X}, at character {error.start}; "
             "decode the text's source with errors='replace'."
         ) from None
+    return item
 
 
 def _padded(values: np.ndarray, rows: Sequence[Any], width: int) -> np.ndarray:

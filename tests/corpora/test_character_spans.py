@@ -61,7 +61,7 @@ def test_parts_of_speech_and_documents_are_read(load):
 
 
 def test_examples_of_spans():
-    assert tagged("Ann Bo", [[4, 6, "PER"], [0, 3, "PER"]]) == [("Ann", "B-PER"), ("Bo", "B-PER")]
+    assert tagged("Ann Bo", [[4, 6, "PER"], [0, 3, " PER "]]) == [("Ann", "B-PER"), ("Bo", "B-PER")]
     assert tagged("Ann's", [[0, 3, "A"], [3, 5, "B"]]) == [("Ann", "B-A"), ("'s", "B-B")]
     # Offsets count characters.
     assert tagged("👩🏽‍🚀 Ann", [[5, 8, "PER"]]) == [("👩🏽‍🚀", "O"), ("Ann", "B-PER")]

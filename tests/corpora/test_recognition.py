@@ -115,6 +115,8 @@ def test_columns_of_csv_have_names_and_numbers(read):
     file, content = SAMPLES["Kaggle"]
     assert read(content, file, tag_column="POS")[0][1] == " ".join(POS[0])
     assert read(content, file, token_column="word", tag_column=3) == read(content, file, tag_column=-1) == ROWS
+    hipe = "TOKEN\tNE-COARSE-LIT\tMISC\na\tO\t_\n\tO\tEndOfSentence\nb\tO\t_\nc\tO\tEndOfSentence\n"
+    assert read(hipe, "x.tsv", skip_bad_lines=True) == [("a", "O"), ("b c", "O O")]
     plain = "the,DT\nold,DT\ndog,NN\n"
     assert read(plain, "pos.csv", token_column=0, tag_column=1, scheme="plain") == [("the old dog", "DT DT NN")]
 

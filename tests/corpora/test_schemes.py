@@ -109,6 +109,7 @@ def test_schemes_are_recognised():
         "B-X M-X E-X": "bmes",
         "NN O": "plain",
         "-LRB- ,": "plain",
+        "N-sg V-pl D-def": "plain",
         "B-X Z-X E-X": "bioes",
     }.items():
         assert recognise(pairs_of(tags.split())) == scheme, tags

@@ -82,6 +82,9 @@ def test_missing_corpora_raise_with_the_expected_files(tmp_path, monkeypatch):
         write(tmp_path / name / "train.txt")
     with pytest.raises(DataError, match=r"no files of ontonotes5 here; put .*_gold_conll"):
         load_corpus("ontonotes5", tmp_path)
+    write(tmp_path / "ontonotes5/train/arabic/a.v4_gold_conll")
+    with pytest.raises(DataError, match="has no English text"):
+        load_corpus("ontonotes5", tmp_path)
     with pytest.raises(DataError, match=r"the Hub has no copy of it; .*ontonotes5 .*HF_XORNER_CORPORA"):
         load_corpus("ontonotes5")
     with pytest.raises(DataError, match=r"lhoestq/conll2003 .* \(no route\); put eng\.train"):

@@ -80,6 +80,8 @@ def test_types_swap_and_vanish(tmp_path):
     assert words_and_tags(load_corpus(path, types="A=B,B=A")["train"])[1] == [["B-B", "B-A"]]
     for new in "?O":
         assert words_and_tags(load_corpus(path, types=f"A={new}")["train"])[1] == [[new, "B-B"]]
+    path = write(tmp_path / "some.conll", [["B-O", "B-B"]])
+    assert words_and_tags(load_corpus(path, types="O=ORG")["train"])[1] == [["B-ORG", "B-B"]]
 
 
 def test_types_of_words_are_refused_and_lacking_types_are_logged(tmp_path, caplog):

@@ -153,7 +153,7 @@ def folder(tmp_path):
 def test_missing_and_broken_files_are_named(folder):
     for name in ("model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json", "piece_tokenizer.json"):
         content = (folder / name).read_bytes()
-        for broken in (None, b"", b"\xff\xfe"):
+        for broken in (None, b"", b"\xff\xfe", b"null"):
             (folder / name).unlink() if broken is None else (folder / name).write_bytes(broken)
             with pytest.raises(ValueError, match=rf"^{folder / name} cannot be loaded .*; copy the whole folder"):
                 OnnxTagger.from_pretrained(folder)

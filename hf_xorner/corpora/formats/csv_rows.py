@@ -123,6 +123,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
             words = []
         if not row:
             continue
+        ends_here = _SENTENCE_END.search(row[-1]) is not None
         sentence_name = name or sentence_name
         document = (doc_id or document) if words else doc_id
         token, tag = _cell(row, columns.token), _cell(row, columns.tag)
@@ -132,7 +133,6 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
             )
             continue
         words.append((number, token, tag, _cell(row, columns.pos) or UNKNOWN))
-        ends_here = _SENTENCE_END.search(row[-1]) is not None
         if len(words) > _MOST_WORDS and not ended and columns.sentence is None:
             raise DataError(
                 f"{path}:{number}: no sentence has ended after {_MOST_WORDS:,} words; number the sentences in a "

@@ -191,8 +191,7 @@ def strings(record: dict[str, Any], key: str, place: str) -> list[str]:
         raise DataError(
             f"{place}: {key!r} holds {str(values)[:60]}; write a list of strings, or name the tags in tag_names."
         )
-    if any(BYTE_ORDER_MARK in value for value in values):
-        values = [value.replace(BYTE_ORDER_MARK, "") for value in values]
+    values = [value.replace(BYTE_ORDER_MARK, "") for value in values]
     if "" in values:
         raise DataError(f"{place}: {key!r} holds an empty string at index {values.index('')}; fill or remove it.")
     return values

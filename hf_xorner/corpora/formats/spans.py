@@ -187,7 +187,7 @@ def _labelled(written: Any, text: str, places: Sequence[int], place: str) -> lis
             fault = f"is {text[start:end][:60]!r} in the text"
     if fault:
         raise DataError(f"{place}: the span {str(written)[:120]} {fault}; correct or remove it.")
-    return [Span(start, end, label.replace(BYTE_ORDER_MARK, "")) for label in labels]
+    return [Span(start, end, label.replace(BYTE_ORDER_MARK, "").strip(_BLANKS)) for label in labels]
 
 
 def _places_of(spans: list[Any], text: str) -> Sequence[int]:
