@@ -191,6 +191,9 @@ OPEN_STEPS = {
     "… with larger layers": ("open-news-seed-1", "open-news-seed-2"),
     "… and 25,111 in place of 11,500: also Wikipedia and tweets": ("open-wikipedia",),
     "… and 2,096 football results": ("model_cards/english-ner-open", "open-football-seed-1"),
+    "20,000 of WikiANN and the 56,161 of `english_text.py`, by the command above": tuple(
+        f"open-names-seed-{seed}" for seed in (1, 2, 3)
+    ),
 }
 
 
