@@ -52,9 +52,9 @@ def test_options_for_reading_the_source(run, tmp_path):
 
 
 def test_errors_are_one_line(run, folder, tmp_path):
-    (tmp_path / "bad.txt").write_text("Bo NNP X-PER\n")
+    (tmp_path / "bad.txt").write_text("Bo NNP B-PER\nLee NNP X-PER\n")
     for words, fact in (
-        (["convert", "bad.txt", "--to", "jsonl", "--output", "out"], "bad.txt:1: unknown tag 'X-PER'"),
+        (["convert", "bad.txt", "--to", "jsonl", "--output", "out"], "bad.txt:2: unknown tag 'X-PER'"),
         (["stats", "nowhere.txt"], "nowhere.txt: no such file or folder"),
         (["stats", folder, "--format", "xml"], "format='xml' is unknown; choose one of auto, conll"),
         (["convert", folder, "--to", "brat", "--output", "out"], "to='brat' is unknown; choose one of conll"),
