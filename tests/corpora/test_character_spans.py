@@ -173,12 +173,12 @@ def test_spans_match_a_character_by_character_reference(text, spans, marks):
     assert tags == character_by_character(spans, words)
     assert tokens is None or tokens == [text[start:end] for start, end in words]
 
-    # Byte-order marks before words only shift the offsets.
+    # Byte-order marks before words are read as blanks.
     marks &= {start for start, _ in words}
     marked = "".join(MARK + character if place in marks else character for place, character in enumerate(text))
     move = [place + sum(mark <= place for mark in marks) for place in range(len(text) + 1)]
     moved = [[move[start], move[end - 1] + 1, label] for start, end, label in spans]
-    assert outcome({"text": marked, "spans": moved}) == (tokens, tags)
+    assert outcome({"text": marked, "spans": moved}) == outcome({"text": marked.replace(MARK, " "), "spans": moved})
 
 
 @given(
