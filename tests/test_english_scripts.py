@@ -248,7 +248,7 @@ def test_the_documented_sentences_are_tagged_as_shown():
     tagger = Tagger.from_pretrained()
     page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
     rows = [row.strip("| ").split(" | ") for row in page.split("| sentence | entities |\n|---|---|\n")[1].splitlines()]
-    assert len(rows) == 40
+    assert len(rows) == 60
     for (sentence, shown), entities in zip(rows, tagger.tag([sentence for sentence, _ in rows]), strict=True):
         shown_entities = ", ".join(f"{entity.label} {entity.text} {entity.score:.2f}" for entity in entities)
         assert shown == (shown_entities or "–"), sentence
