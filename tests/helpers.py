@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,6 +159,16 @@ def chains_of(model, batch):
 def close(actual, expected, tolerance):
     actual = actual.detach().double().numpy() if isinstance(actual, torch.Tensor) else actual
     np.testing.assert_allclose(actual, np.asarray(expected), rtol=0, atol=tolerance)
+
+
+class Trap:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
 
 
 def ok(result):

@@ -87,14 +87,6 @@ def test_repairs_are_needed_exactly_if_a_strict_reader_fails(data):
         assert (repairs(tags, scheme) == []) == (covered == sum(tag != "O" for tag in tags))
 
 
-@given(tags=tags_in("iob1"))
-def test_iob1_matches_seqeval_without_repairs(tags):
-    # seqeval's IOB1 takes no B- that begins a chunk on its own; the scheme's definition gives it no meaning there.
-    if not any(tag[0] == "B" and before[1:] != tag[1:] for before, tag in pairs_of(tags)[:-1] if tag):
-        assert chunks_of_seqeval(converted(tags, "iob1"), IOB2) == chunks_of_seqeval(tags, IOB1)
-    assert repairs(tags, "iob1") == []
-
-
 def test_schemes_are_recognised():
     for tags, scheme in {
         "O": "iob2",

@@ -4,7 +4,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hf_xorner.models import layers
 from hf_xorner.models.layers import Layout
 
 # Expected number of rows: one if that saves much padding, else one per sentence.
@@ -45,17 +44,3 @@ def test_convolutions_are_zero_padded_at_sentence_ends(lengths, states, gap):
         if length:
             alone = F.conv1d(states[sentence, :length].t().unsqueeze(0), kernel, padding=gap)
             torch.testing.assert_close(results[sentence, :length], alone[0].t(), rtol=0, atol=1e-12)
-
-
-def test_one_row_and_many_rows_give_the_same_gradients(monkeypatch):
-    lengths = torch.tensor([6, 1, 0, 3])
-    gradients = []
-    for share in (0.0, 1.0):
-        monkeypatch.setattr(layers, "WORTH_A_ROW", share)
-        states = torch.randn(4, 6, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
-        layout = layout_of(lengths, states)
-        assert (layout.words is None) == (share == 0)
-        results = layout.take_back(F.conv1d(layout.lay_out(states), torch.ones(2, 3, 3), padding=1))
-        (results * results * (torch.arange(6) < lengths.unsqueeze(1)).unsqueeze(2)).sum().backward()
-        gradients.append(states.grad)
-    torch.testing.assert_close(*gradients)

@@ -1,4 +1,4 @@
-"""Dropout has the rate, the scale and the gradient of the stock function; variational masks are shared by words."""
+"""Dropout has the rate, the scale and the gradient of the stock function."""
 
 from itertools import cycle
 
@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from hf_xorner.models.layers import dropout
-from hf_xorner.models.modeling_bilstm_cnn import VariationalDropout
 
 RATES = [0.05, 0.35, 0.5, 0.68, 0.9]
 
@@ -29,10 +28,3 @@ def test_the_gradient_is_that_of_the_kept_values():
     dropped = dropout(values, 0.4)
     dropped.sum().backward()
     helpers.close(values.grad, (dropped != 0).double() / 0.6, 1e-12)
-
-
-def test_sentences_directions_and_calls_have_separate_masks():
-    layer = VariationalDropout(0.5)
-    first, second = (layer(torch.ones(2, 3, 1, 50)).flatten(0, 2) for _ in range(2))
-    masks = torch.cat([first, second])  # (2 calls · 2 directions · 3 sentences, features)
-    assert len(masks.unique(dim=0)) == len(masks) == 12

@@ -79,19 +79,6 @@ def test_gates_are_exact_for_inputs_of_any_size(slices, scale):
         torch.testing.assert_close(part.grad * within, wanted * within, rtol=0, atol=1e-10)
 
 
-def test_padding_is_ignored(kind, slices):
-    layer = build(kind, dtype=torch.float32)
-    states = random_states(len(LENGTHS), TIME, SIZE, dtype=torch.float32)
-    fused = layer(states, LENGTHS)
-    other = torch.where(relation.beyond(states, LENGTHS), 50 * random_states(*states.shape, seed=9).float(), states)
-    within = ~relation.beyond(states, LENGTHS)
-    torch.testing.assert_close(layer(other, LENGTHS) * within, fused * within, rtol=0, atol=1e-6)
-    for sentence, length in enumerate(LENGTHS.tolist()):
-        if length:
-            alone = layer(states[sentence : sentence + 1, :length], LENGTHS[sentence : sentence + 1])
-            torch.testing.assert_close(alone[0], fused[sentence, :length], rtol=0, atol=1e-6)
-
-
 class LargestTensor(TorchDispatchMode):
     """Records the size of the largest tensor that any operation returns."""
 

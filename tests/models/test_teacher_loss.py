@@ -53,27 +53,6 @@ def test_cross_entropy_matches_enumeration(kind):
     assert not losses[LENGTHS == 0].any()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=IDS)
-def test_gradient_is_the_difference_of_expected_counts(kind):
-    student, teacher = random_chain(*kind), random_chain(kind[0], kind[1], kind[2] + 100, kind[3])
-    teacher = Chain(*(t.masked_fill(s == -torch.inf, -torch.inf) for t, s in zip(teacher, student, strict=True)))
-    for scores in student:
-        scores.requires_grad_()
-    cross_entropy(student, LENGTHS, pair_posterior(teacher, LENGTHS)).sum().backward()
-    constant = torch.zeros_like(student.transitions)
-    for row, length, sentence in each_sentence(student):
-        words, moves = oracle.counts(*sentence)
-        own_words, own_moves = oracle.counts(*oracle.alone(teacher, row, length))
-        helpers.close(student.emissions.grad[row, :length], words - own_words, 1e-9)
-        if student.conditioned:
-            helpers.close(student.transitions.grad[row, 1:length], (moves - own_moves)[1:], 1e-9)
-        else:
-            constant += torch.from_numpy(moves - own_moves)
-        assert not student.emissions.grad[row, length:].any()
-    if not student.conditioned:
-        helpers.close(student.transitions.grad, constant, 1e-9)
-
-
 def pairs_of(model, batch):
     """The pair posterior of a model for a batch padded on the right."""
     lengths = batch["attention_mask"].sum(1)

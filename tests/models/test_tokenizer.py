@@ -173,14 +173,6 @@ def test_a_tokenizer_is_not_trained_further():
         WordCharTokenizer.from_corpus(SENTENCES).train_new_from_iterator(SENTENCES, 100)
 
 
-def test_rare_words_and_new_characters_are_unknown():
-    sentences = [["bee", "bee", "ox"], ["bee", "Qat", "ox", "7"]]
-    tokenizer = WordCharTokenizer.from_corpus(sentences, min_count=2)
-    assert tokenizer.get_vocab() == {"[PAD]": 0, "[UNK]": 1, "bee": 2, "ox": 3}
-    assert tokenizer.characters == "ebox7Qat"
-    assert [row[:3] for row in tokenizer("Que 8")["char_ids"]] == [[11, 3, 6], [4, 0, 0]]
-
-
 def test_a_corpus_is_a_stream_of_texts_or_words_in_any_order():
     sentences = [[word for word in words if "'" not in word] for words in SENTENCES]
     texts = (" ".join(words) for words in sentences)

@@ -8,7 +8,7 @@ import references as ref
 import torch
 from conftest import LABELS
 
-from hf_xorner.models.tags import IGNORED, TagSpace
+from hf_xorner.models.tags import TagSpace
 from hf_xorner.models.transitions import NO_ACTION, OUT, SHIFT, TransitionSystem
 
 LABEL_SETS = {
@@ -142,14 +142,6 @@ def test_the_example_of_the_paper():
     inner = system.tags.to_inner(torch.tensor([[1, 2, 0, 3, 0]]))  # Mark Watney visited Mars .
     actions, _ = system.actions_of(inner, torch.tensor([5]))
     assert actions.tolist() == [[SHIFT, SHIFT, 2, OUT, SHIFT, 3, OUT, *[NO_ACTION] * 3]]
-
-
-def test_unlabelled_words_get_out_actions_of_unknown_correctness():
-    system = system_of(LABELS)
-    inner = system.tags.to_inner(torch.tensor([[1, IGNORED, 2, IGNORED, 0]]))
-    actions, right = system.actions_of(inner, torch.tensor([5]))
-    assert actions[0, :7].tolist() == ids(system, "SHIFT REDUCE(PER) OUT SHIFT REDUCE(PER) OUT OUT".split())
-    assert right[0, :7].tolist() == [True, True, False, True, True, False, True]
 
 
 def test_words_left_on_the_stack_are_outside():

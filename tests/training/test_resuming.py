@@ -7,13 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import runs
 import torch
 from conftest import REPOSITORY
-from helpers import INTERRUPTIBLE, posix
+from helpers import INTERRUPTIBLE, Trap, posix
 from runs import words_of
 from safetensors.torch import load_file
 from transformers import TrainerCallback
@@ -98,16 +97,6 @@ def test_the_newest_complete_checkpoint_is_used(towns, tmp_path):
     run.trainer.add_callback(Begin())
     run.train()
     assert steps == [14] and run.trainer.state.global_step == 33
-
-
-class Trap:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])

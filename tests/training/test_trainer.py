@@ -104,16 +104,6 @@ def test_stock_arguments_keep_the_columns_of_the_collator(tmp_path, tokenizer, c
     assert trainer.args.remove_unused_columns is remove
 
 
-def test_the_collator_pads_words_characters_and_labels(tokenizer):
-    batch = TaggingCollator(tokenizer)(
-        [{"tokens": ["Ann", ""], "ner_tags": [1, 0]}, {"tokens": ["x"], "ner_tags": [5]}]
-    )
-    assert batch["input_ids"].shape == (2, 2)
-    assert batch["char_ids"].shape == (2, 2, len("Ann"))
-    assert batch["labels"].tolist() == [[1, 0], [5, -100]]
-    assert "labels" not in TaggingCollator(tokenizer)([{"tokens": ["Ann"]}])
-
-
 def test_the_collator_names_a_missing_column_and_an_example_with_too_few_labels(tokenizer):
     for examples, fact in (
         ([{"words": ["Ann"], "ner_tags": [0]}], "'words'.* 'tokens'"),

@@ -69,16 +69,6 @@ def reference_piece_vector(piece, name, layers):
     return (sum(states[layer][0, len(before)] for layer in layers) / len(layers)).numpy()
 
 
-@encoders
-@pytest.mark.parametrize(("chosen", "layers"), [(None, [2, 3]), ([0, 3], [0, 3])])
-def test_pieces_are_encoded_between_special_tokens(name, chosen, layers):
-    size = len(OWN[name])
-    vectors = encode_pieces(ENCODERS[name], chosen)
-    assert vectors.shape == (size, 8) and vectors.dtype == np.float32
-    expected = np.stack([reference_piece_vector(piece, name, layers) for piece in range(0, size, 3)])
-    assert vectors[::3] == pytest.approx(expected, abs=1e-5)
-
-
 def test_a_tokenizer_with_more_pieces_than_its_encoder_is_refused():
     tokenizer = tiny.bert_tokenizer()
     tokenizer.add_tokens(["newcomer"])

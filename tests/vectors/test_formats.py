@@ -5,8 +5,8 @@ import pickle
 import random
 import re
 import zipfile
-from pathlib import Path
 
+import helpers
 import numpy as np
 import pytest
 from hypothesis import given
@@ -77,16 +77,6 @@ def test_text_is_read_plain_and_packed(write, tmp_path, kind):
     sources = [write(text), write(gzip.compress(text), "v.gz"), f"{archive}:in/x.vec"]
     for source in [*sources, zipped(tmp_path / "single.zip", {"x": text})]:
         assert_is(read_vectors(source))
-
-
-def test_files_written_by_gensim_are_read(tmp_path):
-    gensim = pytest.importorskip("gensim.models")
-    keyed = gensim.KeyedVectors(300)
-    words = [f"w\u00a0{number}ß" for number in range(200)]
-    keyed.add_vectors(words, np.random.default_rng(5).normal(size=(200, 300)).astype(np.float32))
-    for header in (True, False):
-        keyed.save_word2vec_format(tmp_path / "vectors", write_header=header)
-        assert_is(read_vectors(tmp_path / "vectors"), words, keyed.vectors)
 
 
 def test_unusual_lines_are_read(write):
@@ -224,18 +214,10 @@ def test_an_invalid_line_far_into_a_file_raises(write, monkeypatch):
             read_vectors(write(f"{content}w 1 y\n{content}"))
 
 
-class Trap:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
-
-
 def test_pickles_and_binary_formats_are_never_loaded(write, tmp_path):
-    contents = [pickle.dumps(Trap(tmp_path / "trace"), protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
+    contents = [
+        pickle.dumps(helpers.Trap(tmp_path / "trace"), protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
+    ]
     contents += [gzip.compress(contents[-1]), b"2 3\nab " + MATRIX.tobytes(), "a 1 2\n".encode("utf-16")]
     for content in contents:
         for path in (write(content, "x.kv"), zipped(tmp_path / "x.zip", {"archive/data.pkl": content})):
