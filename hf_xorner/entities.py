@@ -147,14 +147,14 @@ def number_by_label(words: Sequence[str], option: str) -> NumberByLabel:
     raise ValueError(f"{option} {text!r} is not a number; give a number, or one for each label: PER=0.9 LOC=0.8.")
 
 
-def checked_numbers(numbers: NumberByLabel, option: str, most: float, labels: Collection[str] | None = None) -> None:
+def checked_numbers(numbers: NumberByLabel, option: str, most: float, labels: Collection[str]) -> None:
     """Check the numbers of an option.
 
     Args:
         numbers: One number, or numbers by label.
         option: The option, for the error.
         most: The maximum; the minimum is 0.
-        labels: The labels of the model, if they are known.
+        labels: The labels of the model.
 
     Raises:
         ValueError: If a number is not between the limits, or a label is unknown.
@@ -163,7 +163,7 @@ def checked_numbers(numbers: NumberByLabel, option: str, most: float, labels: Co
         if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= number <= most:
             of_label = f" of {label}" if label else ""
             raise ValueError(f"{option}{of_label} is {number!r}; give a number from 0 to {most:g}.")
-        if label and labels is not None and label not in labels:
+        if label and label not in labels:
             raise ValueError(f"{option}: the model has no label {label!r}; choose among {', '.join(labels)}.")
 
 

@@ -124,7 +124,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Args:
         path: The file, whose folder is created.
     """
-    if path.is_relative_to("/dev"):
+    if path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm"):
         yield path
         return
     path = expanded(path)

@@ -151,12 +151,6 @@ class Tagger(BaseTagger):
         """
         inputs = self._inputs(words)
         distinct = torch.from_numpy(words.place)
-        if len(words.counts) == 1 and len(distinct) and word_states is None:
-            # One sentence, as in interactive use, needs neither order nor padding.
-            place = torch.arange(len(distinct), device="cpu")
-            sentence = {name: values[distinct].unsqueeze(0).to(self.model.device) for name, values in inputs.items()}
-            yield sentence, torch.ones(1, len(distinct), dtype=torch.bool, device="cpu"), place
-            return
         for arrays in batches_of(words.counts, batch_size):
             mask, place = map(torch.from_numpy, arrays)
             rows = distinct[place]

@@ -57,7 +57,7 @@ KINDS = {
 }
 FIELDS = ("text", "tokens", "words")
 
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(:\S+)?")
 _BLANKS = re.compile(r"[ \t]+")
 _WORD = re.compile(r"[^\t\r\n]+")
 #: The number of a word in CoNLL-U; of a range of words (1-2), or of a word that is not in the text (1.1).

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from hf_xorner import Tagger, load_corpus
+from hf_xorner.corpora.assemble import words_and_tags
 from hf_xorner.evaluation import span_scores
 from hf_xorner.evaluation.report import System, calibration, report
 from hf_xorner.evaluation.thresholds import ScoredEntities
@@ -64,8 +65,7 @@ def main() -> None:
         splits = load_corpus(*source, strip="^en:")
         split = splits["train"] if list(splits) == ["train"] else splits[options.split]  # a file is one split
         corpus = Path(corpus).stem
-        names = [*split.features["ner_tags"].feature.names, "?"]  # the last has the number -1
-        words, gold = list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
+        words, gold = words_and_tags(split)
         for case, change in CASES.items():
             changed = [list(map(change, sentence)) for sentence in words]
             for name, system in systems.items():

@@ -23,6 +23,7 @@ from datasets import DatasetDict
 
 from hf_xorner import load_corpus
 from hf_xorner.corpora import write_corpus
+from hf_xorner.corpora.assemble import words_and_tags
 from hf_xorner.evaluation import span_scores
 
 # Run by the interpreter that has spaCy: the files of a folder to DocBins, and words to tags.
@@ -108,7 +109,7 @@ def with_xorner(data: DatasetDict, folder: Path, seed: int, options: Any) -> dic
 
 def with_spacy(data: DatasetDict, folder: Path, seed: int, options: Any) -> dict[str, float]:
     """Train spaCy's NER by its default configuration for CPUs."""
-    splits = {name: list(zip(split["tokens"], tags_of(split), strict=True)) for name, split in data.items()}
+    splits = {name: list(zip(*words_and_tags(split), strict=True)) for name, split in data.items()}
     python, log = options.spacy, folder / "spacy.log"
     subprocess.run([python, "-c", CONVERT, str(folder)], input=json.dumps(splits), text=True, check=True)
     config = str(folder / "config.cfg")
@@ -120,13 +121,7 @@ def with_spacy(data: DatasetDict, folder: Path, seed: int, options: Any) -> dict
     tag = [python, "-c", TAG, str(folder / "spacy" / "model-best")]
     words = json.dumps(list(data["test"]["tokens"]))
     predicted = json.loads(subprocess.run(tag, input=words, text=True, check=True, capture_output=True).stdout)
-    return {"f1": span_scores(tags_of(data["test"]), predicted)["f1"], "cpu_seconds": seconds}
-
-
-def tags_of(split: Any) -> list[list[str]]:
-    """Return the tags of a split by their names."""
-    names = split.features["ner_tags"].feature.names
-    return [[names[tag] for tag in tags] for tags in split["ner_tags"]]
+    return {"f1": span_scores(words_and_tags(data["test"])[1], predicted)["f1"], "cpu_seconds": seconds}
 
 
 def cpu_seconds(command: list[str], log: Path) -> float:

@@ -54,10 +54,10 @@ class Picture:
         end_mark = f' marker-end="url(#{marker})"' if arrow else ""
         self.lines.append(f'<path d="M{x:g} {y:g}L{to_x:g} {to_y:g}" stroke="{colour}"{end_mark}/>')
 
-    def up(self, start: Box, end: Box, signal: bool = False) -> None:
+    def up(self, start: Box, end: Box) -> None:
         """Draw a vertical arrow from a box to one above it."""
         x = start.x if abs(start.x - end.x) < end.width / 2 else end.x
-        self.line(start._replace(x=x), end._replace(x=x), signal)
+        self.line(start._replace(x=x), end._replace(x=x))
 
     def svg(self) -> str:
         """Return the file."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 from datasets import DatasetDict
 
 from hf_xorner import load_corpus
+from hf_xorner.corpora.assemble import words_and_tags
 
 #: Words and tags of a sentence.
 Sentence = tuple[list[str], list[str]]
@@ -40,7 +40,7 @@ def main() -> None:
         news = load_corpus("conll2003", str(options.data_dir))
         splits = {"conll2003": in_splits(news), **splits}
         leave_misc_open(splits)
-        write(options.output / "test.conll", list(sentences(news, "test")))
+        write(options.output / "test.conll", sentences(news, "test"))
     for split in ("train", "dev"):
         write(options.output / f"{split}.conll", [sentence for parts in splits.values() for sentence in parts[split]])
     for name, parts in splits.items():
@@ -98,16 +98,14 @@ READERS = {"wnut17": wnut17, "btc": btc, "wikigold": wikigold, "ewt": ewt}
 def in_splits(corpus: DatasetDict) -> dict[str, list[Sentence]]:
     """Return the words and tags of the training and the dev split."""
     return {
-        name: list(sentences(corpus, split)) if split in corpus else []
+        name: sentences(corpus, split) if split in corpus else []
         for name, split in (("train", "train"), ("dev", "validation"))
     }
 
 
-def sentences(corpus: DatasetDict, split: str) -> Iterator[Sentence]:
-    """Yield the words and tags of a split."""
-    names = [*corpus[split].features["ner_tags"].feature.names, "?"]  # the last has the number -1
-    for words, tags in zip(corpus[split]["tokens"], corpus[split]["ner_tags"], strict=True):
-        yield words, [names[tag] for tag in tags]
+def sentences(corpus: DatasetDict, split: str) -> list[Sentence]:
+    """Return the words and tags of a split."""
+    return list(zip(*words_and_tags(corpus[split]), strict=True))
 
 
 def held_out(named: list[tuple[str, Sentence]]) -> dict[str, list[Sentence]]:

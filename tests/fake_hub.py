@@ -78,7 +78,7 @@ class FakeHub:
         kept = {
             name: content
             for name, content in branches[revision].items()
-            if not any(fnmatchcase(name, pattern) for pattern in delete_patterns)
+            if not any(fnmatchcase(name, pattern) for pattern in delete_patterns or ())
         }
         branches[revision] = kept | uploaded
         url = f"https://hub/{repo_id}"

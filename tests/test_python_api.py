@@ -66,9 +66,14 @@ def test_train_takes_recipes_and_several_seeds(corpus, tmp_path):
     assert command.startswith("hf-xorner train wnut17/composed ")
 
 
-def test_a_folder_with_own_code_is_refused(corpus, tmp_path):
+def test_a_folder_with_own_files_that_would_be_lost_is_refused(corpus, tmp_path):
     (tmp_path / "features.py").write_text("# mine")
     with pytest.raises(ValueError, match=r"features\.py would be replaced"):
+        train(corpus, output_dir=tmp_path, use_cpu=True)
+    (tmp_path / "features.py").rename(tmp_path / "mine.py")
+    (tmp_path / "checkpoint-500").mkdir()
+    (tmp_path / "checkpoint-500" / "lora.safetensors").touch()
+    with pytest.raises(ValueError, match=r"checkpoint-500 would be replaced or deleted"):
         train(corpus, output_dir=tmp_path, use_cpu=True)
 
 

@@ -17,10 +17,11 @@ from seqeval.metrics import f1_score
 
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.cli import main
+from hf_xorner.evaluation.resampling import randomisation_test
 from hf_xorner.papers.chunk_tags import raw_chunk_tags
 from hf_xorner.papers.jobs import Settings, execute, plan
 from hf_xorner.papers.presentation import to_markdown
-from hf_xorner.papers.reproduction import fill, significance
+from hf_xorner.papers.reproduction import fill
 from hf_xorner.papers.tables import read_table
 from hf_xorner.training.recipes import table_names
 
@@ -152,14 +153,13 @@ def test_scores_match_the_runs(reproduced):
         for key in ("crf", "plain")
     )
     assert rows["crf"]["cells"]["speed"]["shown"] == pytest.approx(crf / plain, abs=1e-5)
-    sums = {}
-    for key in ("plain", "crf"):
+    sums = []
+    for key in ("crf", "plain"):
         counts = [np.array(json.loads(p.read_text())["test"]) for p in reproduced.glob(f"{key}/*/sentence_c*")]
-        correct, predicted, gold = np.sum(counts, axis=(0, 1))
-        sums[key] = 200 * correct / (predicted + gold)
-    cell = rows["crf"]["cells"]["test-f1"]
-    assert rows["plain"]["cells"]["test-f1"]["p"] is None and 0 <= cell["p"] <= 1
-    assert cell["difference"] == pytest.approx(sums["crf"] - sums["plain"], abs=1e-5)
+        sums.append(np.sum(counts, axis=0))  # over seeds
+    cell, test = rows["crf"]["cells"]["test-f1"], randomisation_test(*sums)["f1"]
+    assert rows["plain"]["cells"]["test-f1"]["p"] is None
+    assert (cell["p"], cell["difference"]) == pytest.approx((test["p"], test["difference"]), abs=1e-5)
     assert rows["stranger"]["cells"]["test-f1"]["values"] == {}
     assert rows["poor"]["cells"]["test-f1"]["mean"] is None
     for cells in ("| Others | 12.50 | – |", "| Plain (baseline) | 50.25 ± 0.50 |", "| With \\| CRF |"):
@@ -306,25 +306,3 @@ def test_corpus_statistics_match_the_paper(corpora, tmp_path):
         for parts in (("IV", "OOEV"), ("OOTV", "OOBV")):
             published = sum(table.rows[key].published[column] for key in parts)
             assert sum(filled.cells[key, column].mean for key in parts) == published
-
-
-def test_seeds_of_a_sentence_are_swapped_together():
-    draw = np.random.default_rng(0)
-    gold = draw.integers(1, 3, 6)
-    ours, theirs = ([], [])
-    for runs, chance in ((ours, 0.8), (theirs, 0.3)):
-        for _ in range(2):
-            correct = draw.binomial(gold, chance)
-            runs.append(np.stack([correct, correct + draw.integers(0, 2, 6), gold], axis=1))
-    tests = significance(ours, theirs)
-    a, b = np.sum(ours, 0), np.sum(theirs, 0)
-
-    def distance(swapped):
-        first, second = np.where(swapped[:, None], b, a).sum(0), np.where(swapped[:, None], a, b).sum(0)
-        return abs(first[0] * (second[1] + second[2]) - second[0] * (first[1] + first[2])) / (
-            (first[1] + first[2]) * (second[1] + second[2])
-        )
-
-    every = [distance(np.array([number >> place & 1 for place in range(6)], bool)) for number in range(64)]
-    assert tests["f1"]["exact"]
-    assert tests["f1"]["p"] == pytest.approx(np.mean(np.array(every) >= every[0] - 1e-12))

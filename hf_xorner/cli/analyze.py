@@ -28,25 +28,20 @@ DESCRIPTION = "Run a proof or an analysis of the papers."
 
 
 @dataclass(kw_only=True)
-class _AnalysisOptions:
-    """The option of all analyses."""
-
-    output: str | None = option(None, "The folder for pictures and figures as JSON.")
-
-
-@dataclass(kw_only=True)
-class ProofOptions(_AnalysisOptions):
+class ProofOptions:
     """The options of `xor-proof`."""
 
+    output: str | None = option(None, "The folder for pictures and figures as JSON.")
     pattern: list[str] = option([], "The three chunk tags of an entity; by default both B I E and O S O.")
     demonstrate: bool = option(False, "Also train models on the phrases, which takes a minute.")
     seed: int = option(0, "The seed of the models.")
 
 
 @dataclass(kw_only=True)
-class AblationOptions(_AnalysisOptions):
+class AblationOptions:
     """The options of `ablate`."""
 
+    output: str | None = option(None, "The folder for pictures and figures as JSON.")
     model: str = option(help="The folder of a model, or owner/name on the Hub.", positional=True)
     dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.")

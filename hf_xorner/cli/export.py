@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from ..files import expanded
 from ..options import option, read_options
 
 EXAMPLES = (
@@ -51,7 +51,7 @@ def run(words: Sequence[str]) -> None:
     for name, kind in (("name", "package"), ("version", "package"), ("node_modules", "web")):
         if getattr(options, name) is not None and options.to != kind:
             raise ValueError(f"{name} is an option of the {kind}: add --to {kind}, or leave {name} out.")
-    output = Path(options.output)
+    output = expanded(options.output)
     precision = options.quantize or "fp32"
     if options.to == "web":
         from ..export.web import export_page

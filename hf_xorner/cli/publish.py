@@ -17,9 +17,10 @@ EXAMPLES = (
     "hf-xorner publish my_tagger --repo_id me/my-tagger --private --tag v1",
 )
 DESCRIPTION = (
-    "A model without a card gets one. Before the upload, the model is loaded in a new process without this package, "
-    "and the code in its folder is compared with this package's code. The token is read from `hf auth login` or "
-    "HF_TOKEN. --space publishes nothing, and writes the handler of an Inference Endpoint and a Space."
+    "A model that hf-xorner train wrote gets a card if it has none. Before the upload, the model is loaded in a new "
+    "process without this package, and the code in its folder is compared with this package's code. The token is read "
+    "from `hf auth login` or HF_TOKEN. --space publishes nothing, and writes the handler of an Inference Endpoint and "
+    "a Space."
 )
 
 

@@ -91,7 +91,7 @@ def introduce(ready: TrainingRun) -> None:
     seed = ready.trainer.args.seed
     print(f"{ready.run.model_type} on {corpora} ({sizes} sentences), seed {seed}", flush=True)
     if ready.run.vectors == AUTO:
-        print(f"vectors of {installed_encoder().name}", flush=True)
+        print(f"vectors of {installed_encoder()[0]}", flush=True)
     if ready.chosen:
         chosen = ", ".join(f"{name} {str(value).removesuffix('.0')}" for name, value in ready.chosen.items())
         print(f"chosen for {len(ready.corpus['train'])} sentences: {chosen}", flush=True)

@@ -95,6 +95,8 @@ def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[st
         text = source.to_json(orient="records", lines=True) if nested else source.to_csv(index=False)
         format = "csv" if format == AUTO and not nested else format
     elif isinstance(source, (list, tuple)):
+        if any(isinstance(item, (str, Path)) for item in source):
+            raise DataError(f"{name}: {str(source[0])[:60]!r} is no pair (words, tags) and no record.")
         text = json.dumps(list(map(_as_record, source)), default=_plain)
     else:
         raise DataError(f"{name}: not a corpus; give a path, a Dataset, a DataFrame, or a list of (words, tags).")
@@ -237,10 +239,13 @@ def load_hub_dataset(name: str, **options: Any) -> Any:
     Raises:
         DataError: If it cannot be loaded.
     """
+    repository, _, config = name.partition(":")
     try:
-        return load_dataset(name, **options)
+        return load_dataset(repository, **options, **({"name": config} if config else {}))
     # The errors (no such dataset, no network, a loading script) have no common type.
     except Exception as error:
+        if several := re.search(r"available configs: (\[.*\])", str(error)):
+            raise DataError(f"{name}: has the configurations {several[1]}; name one, as {repository}:NAME.") from None
         raise DataError(
             f"{name}: no such local path, and it cannot be loaded from the Hub: {why_not_loaded(error)}."
         ) from error
@@ -305,7 +310,7 @@ NAMED_CORPORA = {
 }
 
 _EXPECTED = f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a dataset on the Hub"
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(:\S+)?")
 
 
 #: A source for `load_corpus`: a name, a path, or data in memory.

@@ -136,6 +136,8 @@ def find_unnamed(folder: Path) -> SplitFiles:
         names = _listed([path for path in files if not _OTHER_NAME.fullmatch(path.name)], folder)
         fault = f"format not supported ({names})" if names else "no labelled data"
         raise DataError(f"{folder}: {fault}; convert it to CoNLL columns, CSV or JSON of words and tags.")
+    if unclear := [path for path in data if _splits_in(path.relative_to(folder).parts)]:
+        raise DataError(f"{folder}: {_listed(unclear, folder)} show several splits; name one file or folder.")
     first = min(_LATER.get(suffix_of(path), 0) for path in data)
     data = [path for path in data if _LATER.get(suffix_of(path), 0) == first]
     unused = [path for path in sorted({*files} - {*data}) if _reason_against(path) != _READ_ALONG]
@@ -162,7 +164,8 @@ def _sorted_by_split(files: Iterable[Path], folder: Path) -> SplitFiles:
     odd: dict[str, list[Path]] = {}
     ignored: dict[str, list[Path]] = {}
     for path in files:
-        shown = _splits_in(path.relative_to(folder).parts)
+        is_split = _SPLIT_WORD.fullmatch(path.name.partition(".")[0].lower())  # as in train_test_split/train.conll
+        shown = _splits_in([path.name] if is_split else path.relative_to(folder).parts)
         reason = _reason_against(path) or (_TWO_SPLITS if len(shown) > 1 else "" if shown else _NO_SPLIT)
         if reason:
             ignored.setdefault(reason, []).append(path)
@@ -211,7 +214,7 @@ def _of_one_claim(paths: list[Path], split: str, folder: Path) -> list[Path]:
     """Return the files of the best claim on a split: of one file, or of the parts of one table."""
     if all(path.suffix == ANNOTATION_SUFFIX for path in paths):
         return paths
-    claims = {path: _claim_of(path.relative_to(folder)) for path in paths}
+    claims = {path: _claim_of(path.relative_to(folder), split) for path in paths}
     kinds = {claim.with_name(re.sub(r"\d+", "", claim.name)) for claim in claims.values()}
     if len({kind.parent for kind in kinds}) > 1 or len(kinds) < len(set(claims.values())):
         names = _listed(list(dict.fromkeys(claims.values())), folder, " and ")
@@ -225,9 +228,9 @@ def _preference(path: Path) -> tuple[bool, int, bool, str]:
     return bool(_UNLABELLED.search(name)), _LATER.get(suffix_of(path), 0), not _SPLIT_WORD.match(name), name
 
 
-def _claim_of(path: Path) -> Path:
-    """Return the beginning of a path up to the first part that names a split, without the number of a table's part."""
-    last = next(index for index, name in enumerate(path.parts) if _splits_in([name]))
+def _claim_of(path: Path, split: str) -> Path:
+    """Return a path up to the first part that names its split, without the number of a table's part."""
+    last = next(index for index, name in enumerate(path.parts) if _splits_in([name]) in ({split}, {_EVAL}))
     return Path(*path.parts[: last + 1]).with_name(_PART.sub("", path.parts[last]))
 
 

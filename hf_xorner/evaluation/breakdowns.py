@@ -153,7 +153,7 @@ def tag_scores(comparison: Comparison) -> dict[str, Any]:
         comparison: Gold and predicted tags; chunk tags count with their prefix.
 
     Returns:
-        ``accuracy`` in percent; ``support`` in words; ``per_tag``: for each tag in gold or prediction ``precision``,
+        ``support`` in words; ``per_tag``: for each tag in gold or prediction ``precision``,
         ``recall``, ``f1`` and ``support``; ``confusions``: the most frequent pairs of a ``gold`` tag and a different
         ``predicted`` one, each with its ``count``, the most frequent first.
     """
@@ -164,7 +164,6 @@ def tag_scores(comparison: Comparison) -> dict[str, Any]:
     pairs, how_often = np.unique(gold[~right] * len(tags) + predicted[~right], return_counts=True)
     order = np.argsort(-how_often, kind="stable")[:_CONFUSIONS]
     return {
-        "accuracy": percent(int(right.sum()), len(gold)),
         "support": len(gold),
         "per_tag": {tag: ratios(*row) for tag, *row in zip(tags, *counts, strict=True) if any(row)},
         "confusions": [

@@ -165,7 +165,7 @@ def score(
             _log.warning("%s was trained on this split; the scores say little about other texts.", options.model)
     has_training = TRAIN in corpus and options.split != TRAIN
     training = Training.of(*words_and_tags(corpus[TRAIN])) if has_training else None
-    second = _second(options.compare, options.device) if options.compare else None
+    second = _second(options.compare, options, corpus) if options.compare else None
     if options.predictions:
         system = System(*read_predictions(options.predictions))
     else:
@@ -256,30 +256,38 @@ def _split_of(options: EvaluationOptions, corpus: Any) -> str:
 
 
 def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) -> Tagger:
-    """Return the tagger; it must have at least one label of the split."""
+    """Return the tagger, which the options must fit."""
     tagger = tagger or Tagger.from_pretrained(str(options.model), options.device, min_score=0)
-    known, wanted = (
-        [label for label in labels if label != "O"]
-        for labels in (tagger.model.config.labels, corpus[options.split].features["ner_tags"].feature.names)
-    )
-    if wanted and not set(wanted) & set(known):
-        raise ValueError(
-            f"{options.model} knows none of the labels of {options.dataset}: it has {', '.join(known[:3])}, …, and the "
-            f"corpus {', '.join(wanted[:3])}, …; score it on a corpus with its labels."
-        )
+    _check_labels(tagger, str(options.model), options, corpus)
     if options.min_precision and not tagger.model.tags.chunked:
         raise ValueError(f"min_precision chooses among entities, and {options.model} labels single words.")
     checked_numbers(options.least_precision, "min_precision", 100, tagger.entity_labels)
     return tagger
 
 
-def _second(name: str, device: str | None) -> System | Tagger:
+def _check_labels(tagger: Tagger, name: str, options: EvaluationOptions, corpus: Any) -> None:
+    """Check that a tagger has at least one label of the split."""
+    known, wanted = (
+        [label for label in labels if label != "O"]
+        for labels in (tagger.model.config.labels, corpus[options.split].features["ner_tags"].feature.names)
+    )
+    if wanted and not set(wanted) & set(known):
+        raise ValueError(
+            f"{name} knows none of the labels of {options.dataset}: it has {', '.join(known[:3])}, …, and the "
+            f"corpus {', '.join(wanted[:3])}, …; score it on a corpus with its labels."
+        )
+
+
+def _second(name: str, options: EvaluationOptions, corpus: Any) -> System | Tagger:
     """Return the other system of a comparison: predictions in a file, or a tagger."""
     if Path(name).is_file():
         return System(*read_predictions(name))
     if has_data_suffix(Path(name)):  # a mistyped path, not a model on the Hub
         raise ValueError(f"{name}: there is no such file.")
-    return Tagger.from_pretrained(name, device, min_score=0)
+    tagger = Tagger.from_pretrained(name, options.device, min_score=0)
+    if options.model:
+        _check_labels(tagger, name, options, corpus)
+    return tagger
 
 
 def _scheme(options: EvaluationOptions, gold: Tags) -> Any:

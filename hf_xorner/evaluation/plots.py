@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..files import replacing
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -58,8 +60,8 @@ def save_figure(path: Path, draw_on: Callable[..., None], *content: Any) -> Path
     draw_on(figure, *content)
     for text in figure.findobj(Text):
         text.set_parse_math(False)  # a type or a word may contain dollar signs
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png", dpi=120)
+    with replacing(path) as new:
+        figure.savefig(new, format="png", dpi=120)
     return path
 
 

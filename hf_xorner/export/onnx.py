@@ -15,7 +15,7 @@ import onnx
 import torch
 from transformers.utils import SAFE_WEIGHTS_NAME
 
-from ..files import check_only_replaces, write_whole
+from ..files import check_only_replaces, expanded, write_whole
 from ..loading import load
 from ..models.modeling_tagger import TaggerForTokenClassification
 from . import runtime_code
@@ -37,7 +37,7 @@ def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> lis
     Returns:
         The written files: `model.onnx`, config and tokenizer, and `onnx_tagger.py`, which runs them.
     """
-    output = Path(output)
+    output = expanded(output)
     contents = {RUNTIME_FILE: runtime_code().encode(), **exported_files(source, precision)}
     if Path(source).is_dir() and output.resolve() == Path(source).resolve():
         contents = {name: contents[name] for name in (GRAPH_FILE, RUNTIME_FILE)}

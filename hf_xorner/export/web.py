@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from ..files import check_only_replaces, write_whole
+from ..files import check_only_replaces, expanded, write_whole
 from ..loading import load
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -49,7 +49,7 @@ def export_page(
 
     model, tokenizer = load(source, dtype=torch.float32)
     return write_page(
-        Path(output), model.config, tokenizer, onnx_model(model, precision).SerializeToString(), node_modules
+        expanded(output), model.config, tokenizer, onnx_model(model, precision).SerializeToString(), node_modules
     )
 
 

@@ -97,17 +97,10 @@ def write_card(
 
 
 def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
-    """Choose at least one and at most `_EXAMPLES` sentences with many types of entities."""
-    types = [{entity.label for entity in entities} for entities in tagger.tag(sentences)]
-    chosen: list[int] = []
-    shown: set[str] = set()
-    while len(chosen) < _EXAMPLES:
-        best = max(range(len(sentences)), key=lambda number: (len(types[number] - shown), len(types[number])))
-        if chosen and not types[best] - shown:
-            break
-        chosen.append(best)
-        shown |= types[best]
-    return [sentences[number] for number in chosen]
+    """Choose the sentences with the most types of entities, at most `_EXAMPLES`."""
+    types = [len({entity.label for entity in entities}) for entities in tagger.tag(sentences)]
+    order = sorted(range(len(sentences)), key=lambda number: -types[number])
+    return [sentences[number] for number in order[:_EXAMPLES]]
 
 
 def _usage(model: str, sentence: str) -> str:
@@ -178,13 +171,11 @@ class Card:
     base_models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise if the runs have different recipes or the same seed."""
+        """Raise if the runs have different recipes."""
         if any(_recipe_of(run) != _recipe_of(self.facts) for run in self.others):
             raise ValueError(
                 "the runs have different options, data or files; give runs that only differ in their seed."
             )
-        if len({run["seed"] for run in self.runs}) < len(self.runs):
-            raise ValueError("two runs have the same seed; give each run once, and not the one of this model.")
 
     @property
     def model_type(self) -> str:
@@ -323,7 +314,8 @@ def _recipe_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _hub_name(name: str) -> str | None:
-    return name if _HUB_NAME.fullmatch(name) else None
+    repository = name.partition(":")[0]
+    return repository if _HUB_NAME.fullmatch(repository) else None
 
 
 # --- Filters of the template -----------------------------------------------------------------------------------------

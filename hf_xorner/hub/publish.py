@@ -59,7 +59,7 @@ def publish(
             revision=revision,
             commit_message=commit_message,
             allow_patterns=[glob.escape(name) for name in checked.names],
-            delete_patterns=[*MODEL_FILES, HANDLER, GRAPH_FILE, RUNTIME_FILE],
+            delete_patterns=[*MODEL_FILES, HANDLER, GRAPH_FILE, RUNTIME_FILE] if overwrite else None,
         )
         if tag is not None:
             api.create_tag(repo_id, tag=tag, revision=commit.oid)

@@ -16,7 +16,7 @@ ALL = "all"
 
 
 def raw_chunk_tags(
-    tagger: Tagger, sentences: Sequence[Sequence[str]], gold: Sequence[Sequence[str]], batch_size: int = 64
+    tagger: Tagger, sentences: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]
 ) -> dict[str, dict[str, float]]:
     """Compute the recall of words by their chunk tag before malformed spans are dropped or repaired (li2020, Table 5).
 
@@ -28,7 +28,6 @@ def raw_chunk_tags(
         tagger: The tagger, whose labels have the prefixes B- and I-.
         sentences: The words of each sentence.
         gold: The gold tags of each sentence.
-        batch_size: Sentences per batch.
 
     Returns:
         For each of ``O``, ``S``, ``B``, ``I``, ``E`` the recall with ``all`` vectors and, with attention, with only
@@ -36,7 +35,7 @@ def raw_chunk_tags(
     """
     comparison = Comparison.of(gold, gold)
     expected = chunk_tags_of(comparison.gold_ids, comparison)
-    predicted = _predicted(tagger, sentences, batch_size)
+    predicted = _predicted(tagger, sentences)
     rows = {}
     for name, tag in CHUNK_TAGS.items():
         words = (expected == tag) & comparison.labelled
@@ -47,12 +46,12 @@ def raw_chunk_tags(
 
 
 @torch.inference_mode()
-def _predicted(tagger: Tagger, sentences: Sequence[Sequence[str]], batch_size: int) -> dict[str, IntArray]:
+def _predicted(tagger: Tagger, sentences: Sequence[Sequence[str]]) -> dict[str, IntArray]:
     """Return the chunk tag of each word, for each part of the classifier's input. Shape: (words,) each."""
     model, words = tagger.model, tagger.tokenizer.words_of(sentences, True)
     parts = _parts(model)
     chunk_tags = {part: np.zeros(len(words.place), dtype=np.int64) for part in parts}
-    for inputs, mask, place in tagger.batches(words, batch_size):
+    for inputs, mask, place in tagger.batches(words, 64):
         lengths = mask.sum(1).to(model.device)
         encoded = model.encode(lengths=lengths, **inputs)
         for part, mask_of_part in parts.items():

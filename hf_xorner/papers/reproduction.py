@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
@@ -39,7 +39,7 @@ class Cell:
         values: The measured figures by seed; a count has the key 0.
         mean: Their mean.
         std: Their sample standard deviation (n − 1), for at least two seeds.
-        p: The p value of the difference to the baseline; see `significance`.
+        p: The p value of the difference to the baseline; see `randomisation_test`.
         difference: The figure minus the baseline's, over the seeds of both.
         shown: The maximum or multiple, in columns that show it in place of the mean.
     """
@@ -95,20 +95,6 @@ def fill(table: Table, plan: Plan, settings: Settings, failed: Mapping[Path, str
         _count(filled, settings)
     filled.notes += _notes(filled, plan, failed or {})
     return filled
-
-
-def significance(counts: Sequence[np.ndarray[Any, Any]], others: Sequence[np.ndarray[Any, Any]]) -> dict[str, Any]:
-    """Test two systems that were trained with several seeds, by paired randomisation over sentences.
-
-    The counts of a system's runs are summed for each sentence, and a trial swaps the sums. So the number of seeds does
-    not add evidence: the runs of a system are not independent. Sentences are sampled, not seeds: the p value applies to
-    these runs on other sentences.
-
-    Args:
-        counts: The counts by sentence of each run of one system; see `randomisation_test`.
-        others: The counts of the same number of runs of the other system.
-    """
-    return randomisation_test(np.sum(counts, axis=0), np.sum(others, axis=0))
 
 
 def _measure(filled: Filled, plan: Plan, settings: Settings) -> None:
@@ -187,7 +173,8 @@ def _test(filled: Filled, plan: Plan, row: str, run: str, split: str) -> dict[st
     ]
     if not pairs or pairs[0][0].shape != pairs[0][1].shape:
         return {}
-    return significance([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    # Summed over seeds: the runs of a system are not independent, so more seeds are no more evidence.
+    return randomisation_test(*(np.sum(counts, axis=0) for counts in zip(*pairs, strict=True)))
 
 
 def _scores_of_model(

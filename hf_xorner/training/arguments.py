@@ -309,6 +309,8 @@ def arguments_of(
     values = {name: _without_paths(value) for name, value in values.items() if value is not None}
     for name in _LISTS & values.keys():
         values[name] = values[name] if isinstance(values[name], list) else [values[name]]
+    if values.get("metric_for_best_model") == "loss":  # the Trainer's default, which `choose_metric` replaces
+        values["metric_for_best_model"] = "eval_loss"
     explicit = set(values)
     run = RunArguments(**_taken(values, RunArguments))
     run.recipe, run.explicit, run.seeds = base.name if base else None, explicit, list(dict.fromkeys(run.seeds))

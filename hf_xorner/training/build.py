@@ -207,8 +207,8 @@ def place_vectors(
     """
     matches = look_up(tokenizer, vectors.words)
     known = set(known)
-    new = np.array([word not in known for word in known_words(tokenizer)])[matches.ids]
-    ids, values = torch.from_numpy(matches.ids[new]), torch.from_numpy(vectors.matrix[matches.rows[new]])
+    found, rows = matches[:, np.array([word not in known for word in known_words(tokenizer)])[matches[0]]]
+    ids, values = torch.from_numpy(found), torch.from_numpy(vectors.matrix[rows])
     if use == "tuned":
         features.words.weight[ids] = values.to(features.words.weight)
     elif features.static is not None:
@@ -217,8 +217,8 @@ def place_vectors(
 
 def composition_fields(composition: Composition) -> dict[str, Any]:
     """Return the fields of a config for vectors of word pieces, which replace trained word vectors."""
-    bits = 16 if composition.vectors.dtype == np.float16 else 32
-    return {"composed_dim": composition.vectors.shape[1], "composed_bits": bits, "word_dim": 0}
+    vectors = composition.vectors
+    return {"composed_dim": vectors.shape[1], "composed_bits": 8 * vectors.itemsize, "word_dim": 0}
 
 
 def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:

@@ -62,9 +62,13 @@ def folder_locked(folder: str | Path, arguments: TrainingArguments) -> AbstractC
 
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the complete checkpoints in a folder, the newest last; the Trainer writes the state of each last."""
-    complete = [path.parent for path in folder.glob(f"checkpoint-*/{TRAINER_STATE_NAME}")]
-    numbered = [path for path in complete if path.name.removeprefix("checkpoint-").isdecimal()]
-    return sorted(numbered, key=lambda path: int(path.name.removeprefix("checkpoint-")))
+    return [path for path in numbered_checkpoints(folder) if (path / TRAINER_STATE_NAME).exists()]
+
+
+def numbered_checkpoints(folder: Path) -> list[Path]:
+    """Return the folders named checkpoint-1 and so on, also incomplete ones, in the order of their numbers."""
+    numbers = {path: path.name.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*/")}
+    return sorted((path for path in numbers if numbers[path].isdecimal()), key=lambda path: int(numbers[path]))
 
 
 def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
@@ -121,8 +125,10 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
                 f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
             )
         code = {path.name for path in files("hf_xorner.models").iterdir()} - {"__init__.py"}
-        if own := sorted(code & {path.name for path in folder.glob("*.py")}):
-            raise TrainingError(f"{folder / own[0]} would be replaced by code of the model; name another --output_dir.")
+        own = [path for path in folder.iterdir() if path.name in (*code, FACTS_FILE, "model.onnx")]
+        own += [path for path in numbered_checkpoints(folder) if not (path / CONFIG_NAME).exists()]
+        if own:
+            raise TrainingError(f"{min(own)} would be replaced or deleted; move it away, or name another --output_dir.")
 
 
 # --- Several seeds ----------------------------------------------------------------------------------------------------
@@ -203,9 +209,8 @@ class TrainingRun(NamedTuple):
                 # Written last, the facts say that the run is finished. The earlier model's graph goes, too.
                 for name in (FACTS_FILE, "model.onnx"):
                     Path(args.output_dir, name).unlink(missing_ok=True)
-                for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-*/"):
-                    if earlier.name.removeprefix("checkpoint-").isdecimal():
-                        shutil.rmtree(earlier)
+                for earlier in [] if checkpoint else numbered_checkpoints(Path(args.output_dir)):
+                    shutil.rmtree(earlier)
             trainer.accelerator.wait_for_everyone()
             trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
             if self.average is not None and self.average.weights:

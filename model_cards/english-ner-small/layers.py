@@ -141,8 +141,14 @@ class WindowedSelfAttention(nn.Module):
             project(states).view(split).transpose(1, 2) for project in (self.query, self.key, self.value)
         )  # (B, heads, T, head_dim)
         allowed = torch.arange(time, device=states.device) < lengths.unsqueeze(1)  # (B, T)
-        context, weights = attend(query, key, value, allowed, with_weights)
-        return context.transpose(1, 2).flatten(2), weights
+        # In a sentence without words all keys are allowed, so that the result is finite.
+        mask = (allowed | ~allowed.any(-1, keepdim=True))[:, None, None, :]
+        if not with_weights:
+            context = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+            return context.transpose(1, 2).flatten(2), None
+        scores = query @ key.transpose(-1, -2) / self.head_dim**0.5
+        weights = scores.masked_fill(~mask, float("-inf")).softmax(-1)
+        return (weights @ value).transpose(1, 2).flatten(2), weights
 
     def attend_in_windows(self, states: Tensor, lengths: Tensor, with_weights: bool) -> tuple[Tensor, Tensor | None]:
         """Attend window by window; each word's context comes from its home window."""
@@ -170,17 +176,3 @@ class WindowedSelfAttention(nn.Module):
         position = torch.arange(time, device=lengths.device)
         home = ((position - self.overlap // 2) // step).clamp(min=0)
         return torch.minimum(home, last.unsqueeze(1))
-
-
-def attend(
-    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor, with_weights: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Scaled dot-product attention over the allowed keys: allowed (B, T), other tensors (B, heads, T, head_dim)."""
-    # In a sentence without words all keys are allowed, so that the result is finite.
-    allowed = allowed | ~allowed.any(-1, keepdim=True)
-    mask = allowed[:, None, None, :]
-    if not with_weights:
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask), None
-    scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
-    weights = scores.masked_fill(~mask, float("-inf")).softmax(-1)
-    return weights @ value, weights

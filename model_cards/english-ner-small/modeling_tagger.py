@@ -420,6 +420,8 @@ class TaggerForTokenClassification(PreTrainedModel):
                     f"{name} must have {width} ids below {size} in each row; use the tokenizer that was saved with the "
                     "model."
                 )
+        if labels is not None and labels.shape != input_ids.shape:
+            raise ValueError(f"labels have the shape {tuple(labels.shape)} and input_ids {tuple(input_ids.shape)}.")
         if labels is not None and readable(labels) and _beyond(labels.where(labels != IGNORED, 0), config.num_labels):
             raise ValueError(
                 f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "

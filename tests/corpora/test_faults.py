@@ -94,6 +94,7 @@ FAULTS = {
     "tags": (
         "x.conll",
         [
+            *((f"Ann {tag}\nleft O\nit O\n", "", f"the tags {tag!r} have prefixes") for tag in ("B", "b-PER", "PER-B")),
             ("Ann B-PER\nleft X-PER\n", ":2", "'X-PER'"),
             ("Ann B-PER\nLee E-PER\n\nleft U-PER\n", ":4", "'U-PER'"),
             ("Ann B-PER\nleft 0\n", ":2", "'0'"),
@@ -119,6 +120,8 @@ FAULTS = {
             ("word,pos\nx,NN\n", ":1", "tag_column"),
             ("word,tag\nx,O\n,B-X\n", ":3", "token is empty"),
             ("word,tag\nx,O\ny\n", ":3", "tag is empty"),
+            ("id,word,tag\n0,x,O\n1,1,000,B-X\n", ":3", "4 fields, but 3 in the first row"),
+            ('word,tag\n",O\nHello,B-X\n",O\nx,O\n', ":2", "quotation marks are not doubled"),
             ('word,tag\nx,O\n"y,O\nz,O\n', ":3", "quotation marks"),
             ("text,label\n" + "I liked it,good\n" * 20, ":1", "texts"),
             ("word,tag\n" + "a,O\nb,B-X\n" * 600, ":1002", "sentence_id"),
@@ -268,6 +271,7 @@ FOLDERS = [
     ({"train.txt": '<ENAMEX TYPE="PER">Ann</ENAMEX> left\n'}, "/train.txt", "XML"),
     ({"train.txt": "12|t|Ann\n12|a|She left.\n12\t0\t3\tAnn\tPER\tD1\n"}, "/train.txt", "PubTator"),
     ({"train.tsv": "#FORMAT=WebAnno TSV 3.3\n\n\n#Text=Ann\n"}, "/train.tsv", "WebAnno"),
+    ({"train_dev/a.conll": GOOD}, "", "train_dev/a.conll show several splits"),
     ({"a.json": f"[{PREDICTED}]"}, "/a.json", "only have predictions"),
     ({"a.json": f'[{PREDICTED[:-1]}, "annotations": []}}]'}, "/a.json", "only have predictions"),
     (

@@ -309,6 +309,10 @@ def test_a_docbin_has_sentences_documents_and_parts_of_speech(tmp_path):
     spacy.tokens.DocBin(docs=docs[1:]).to_disk(tmp_path / "x.spacy")
     train = load_corpus(tmp_path / "x.spacy")["train"]
     assert list(train["pos_tags"]) == [["X"] * 3] and "doc_id" not in train.column_names
+    blanks = {"ents": ["O", "B-PER", *"OOO"], "sent_starts": [True, False, False, True, False]}
+    docs = [spacy.tokens.Doc(spacy.blank("en").vocab, ["\n", "Ann", " ", "\n", "left"], **blanks)]
+    spacy.tokens.DocBin(docs=docs).to_disk(tmp_path / "x.spacy")
+    assert list(load_corpus(tmp_path / "x.spacy")["train"]["tokens"]) == [["Ann"], ["left"]]
     spacy.tokens.DocBin(docs=[spacy.blank("en")("It rains")]).to_disk(tmp_path / "x.spacy")
     with pytest.raises(ValueError, match=r"x\.spacy: no document has annotated entities"):
         load_corpus(tmp_path / "x.spacy")

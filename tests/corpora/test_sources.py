@@ -130,8 +130,15 @@ def test_datasets_of_the_hub_need_words_and_tags(monkeypatch):
             load_corpus("owner/name")
     features = Features({"tokens": List(Value("string")), "tags": List(ClassLabel(names=["B-Z", "O", "I-Z"]))})
     dataset = DatasetDict({"train": Dataset.from_dict({"tokens": [["a", "b"], []], "tags": [[0, 2], []]}, features)})
-    monkeypatch.setattr(hub_source, "load_dataset", lambda name: dataset)
-    assert sentences(load_corpus("owner/name")["train"]) == [("a b", "B-Z I-Z"), ("", "")]
+    monkeypatch.setattr(hub_source, "load_dataset", lambda path, name="": {"en": dataset}[name])
+    assert sentences(load_corpus("owner/name:en")["train"]) == [("a b", "B-Z I-Z"), ("", "")]
+
+    def fail(path):
+        raise ValueError("Config name is missing.\nPlease pick one among the available configs: ['en', 'de']")
+
+    monkeypatch.setattr(hub_source, "load_dataset", fail)
+    with pytest.raises(DataError, match=r"has the configurations \['en', 'de'\]; name one, as owner/name:NAME"):
+        load_corpus("owner/name")
 
 
 def test_only_names_are_looked_up_on_the_hub(tmp_path, monkeypatch, hub):
@@ -306,6 +313,7 @@ def test_data_in_memory_are_corpora():
     for source, fact in (
         (3, "int: not a corpus"),
         ([], "list"),
+        (["a.conll", "b.conll"], "'a.conll' is no pair"),
         ([(["a"], ["O", "O"])], "list, record 1: 1 tokens"),
         (words.drop(columns="tag"), "DataFrame:1"),
     ):
@@ -391,6 +399,11 @@ def read_from(tmp_path, caplog, names):
             ["a.2015.test.csv", "wiki.test.csv", "train.csv", "small_train.csv"],
             ["train.csv", None, "a.2015.test.csv"],
             "ignored small_train.csv, wiki.test.csv (another file is this split).",
+        ),
+        (
+            ["train_test_split/train.conll", "train_test_split/test.conll"],
+            ["train_test_split/train.conll", None, "train_test_split/test.conll"],
+            "",
         ),
         (
             ["only.conll", "README.txt"],

@@ -248,13 +248,15 @@ def test_an_export_into_the_folder_of_the_model_leaves_its_files(saved):
     assert set(after) - set(before) <= {"model.onnx", "onnx_tagger.py"}
 
 
-def test_an_export_into_the_folder_of_another_model_is_refused(saved, tmp_path):
+def test_an_export_into_the_folder_of_another_model_is_refused(saved, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="holds the weights of another model"):
         export_onnx(str(saved), shutil.copytree(saved, tmp_path / "other"))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"mine.config\.json exists"):
-        export_onnx(str(saved), tmp_path / "mine")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for folder in (tmp_path / "mine", "~/mine"):
+        with pytest.raises(ValueError, match=r"mine.config\.json exists"):
+            export_onnx(str(saved), folder)
     export_onnx(str(saved), tmp_path / "new")
     assert export_onnx(str(saved), tmp_path / "new", "int8")
 

@@ -77,6 +77,10 @@ def test_overwriting_needs_the_option_and_only_deletes_the_earlier_model(hub, fo
     publish(folder, NAME, overwrite=True, api=hub)
     assert hub.files(NAME) == {**content(folder), **dict.fromkeys(kept, b"x")}
     assert ".gitattributes" in hub.repositories[NAME].branches["main"]
+    del hub.repositories[NAME].branches["main"]["config.json"]  # no model, so no option is needed
+    hub.repositories[NAME].branches["main"] |= {"model.onnx": b"x"}
+    publish(folder, NAME, api=hub)
+    assert hub.files(NAME)["model.onnx"] == b"x"
 
 
 def test_a_branch_leaves_the_others_as_they_are(hub, folder):

@@ -127,6 +127,8 @@ def test_labels_outside_the_config_are_refused(tokenizer, label):
     batch["labels"][0, 0] = label
     with pytest.raises(ValueError, match=r"labels must be from 0 to 5 \(O, B-PER, I-PER.* id2label of the data"):
         model(**batch)
+    with pytest.raises(ValueError, match=r"labels have the shape \(1, "):
+        model(**batch | {"labels": batch["labels"][:1]})
 
 
 def test_training_without_labels_is_warned_of(tokenizer, caplog, monkeypatch):

@@ -69,6 +69,7 @@ def test_options_override_the_recipe_and_null_removes_them(tmp_path):
     _, training, config = arguments_of({**taken, "lr_scheduler_type": "linear"}, "ma2016/table6/random")
     assert (training.optimizer, training.momentum, training.epoch_decay) == (None, 0.0, None)
     assert "char_filters" not in config and config["char_dim"] == 30
+    assert parse(["xor", "--metric_for_best_model", "loss"])[1].metric_for_best_model == "eval_loss"
 
 
 def test_values_that_would_give_nonsense_are_refused(tmp_path):

@@ -40,8 +40,7 @@ def first_known(word, fallback, words):
 )
 def test_words_get_the_vector_of_their_first_known_form(words, vectors, fallback):
     tokenizer = WordCharTokenizer.from_corpus([words], vector_words=vectors, fallback=fallback)
-    matches = look_up(tokenizer, vectors)
-    row_of = dict(zip(matches.ids.tolist(), matches.rows.tolist(), strict=True))
+    row_of = dict(look_up(tokenizer, vectors).T.tolist())
     for word in words:
         form = first_known(word, fallback, set(vectors))
         row = row_of.get(tokenizer.convert_tokens_to_ids(word))

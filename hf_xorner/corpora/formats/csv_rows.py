@@ -40,6 +40,7 @@ class _Columns(NamedTuple):
 
     Attributes:
         delimiter: The separator of the fields.
+        width: The number of columns.
         header: True if the first row names the columns.
         token: The index of the words.
         tag: The index of the tags.
@@ -51,6 +52,7 @@ class _Columns(NamedTuple):
     """
 
     delimiter: str
+    width: int
     header: bool
     token: int
     tag: int
@@ -127,10 +129,13 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
         sentence_name = name or sentence_name
         document = (doc_id or document) if words else doc_id
         token, tag = _cell(row, columns.token), _cell(row, columns.tag)
-        if not token or not tag:
-            repairs.leave_out(
-                DataError(f"{path}:{number}: the {'tag' if token else 'token'} is empty; correct the row.")
-            )
+        fault = f"the {'tag' if token else 'token'} is empty" if not token or not tag else ""
+        if any(row[columns.width :]):
+            fault = f"{len(row)} fields, but {columns.width} in the first row"
+        elif "\n" in token and columns.delimiter in token:
+            fault = f"a word with lines, {token[:60]!r}, so quotation marks are not doubled within words"
+        if fault:
+            repairs.leave_out(DataError(f"{path}:{number}: {fault}; correct the row."))
             continue
         words.append((number, token, tag, _cell(row, columns.pos) or UNKNOWN))
         if len(words) > _MOST_WORDS and not ended and columns.sentence is None:
@@ -194,6 +199,7 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
         )
     return _Columns(
         delimiter,
+        len(fields),
         header,
         token,
         tag,

@@ -1,6 +1,7 @@
 """Read spaCy's files of documents (DocBin) with spaCy."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from ...errors import DataError, first_line
@@ -35,10 +36,12 @@ def read_spacy(path: Path, reading: Reading) -> Iterator[Sentence]:
     for number, doc in enumerate(docs):
         source = f"{path}, document "
         # In spaCy, an entity without a type marks words that are not an entity.
-        tags = [f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else "O" for token in doc]
-        parts = [token.tag_ for token in doc]
-        words = [token.text for token in doc]
-        starts = [token.is_sent_start is True for token in doc]
+        tokens = [token for token in doc if not token.text.isspace()]  # as in the component for spaCy
+        tags = [f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else "O" for token in tokens]
+        parts = [token.tag_ for token in tokens]
+        words = [token.text for token in tokens]
+        ends = [0, *(token.i + 1 for token in tokens)]
+        starts = [any(token.is_sent_start for token in doc[start:end]) for start, end in pairwise(ends)]
         for start, end in sentences_between(starts, tags):
             pos_tags = parts[start:end] if all(parts) and reading.pos_column != NONE else None
             document = str(number) if several else None

@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -231,16 +230,14 @@ def _ends_of(written: Any, count: int) -> tuple[Any, Any]:
 # --- Words -----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _word_rule() -> Split:
-    # Only the word rule: the tokenizer's look-ups would take as long again.
-    return Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
+# Only the word rule: the tokenizer's look-ups would take as long again.
+_WORD_RULE = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
 
 
 def _words_of(offsets: list[tuple[int, int]] | None, text: str) -> WordSpans:
     """Return the words of a text without byte-order marks, from the offsets or by the word rule."""
     if offsets is None:
-        offsets = [place for _, place in _word_rule().pre_tokenize_str(text.replace(BYTE_ORDER_MARK, " "))]
+        offsets = [place for _, place in _WORD_RULE.pre_tokenize_str(text.replace(BYTE_ORDER_MARK, " "))]
     words = [(text[start:end].replace(BYTE_ORDER_MARK, ""), start, end) for start, end in offsets]
     words = [word for word in words if word[0]]
     return WordSpans([word for word, _, _ in words], [start for _, start, _ in words], [end for _, _, end in words])
