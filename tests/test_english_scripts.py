@@ -200,7 +200,8 @@ OPEN_STEPS = {
 def test_the_documented_scores_are_the_measured_ones():
     scores = json.loads((REPOSITORY / "model_cards" / "english-comparison.json").read_text(encoding="utf-8"))
     table = {}
-    for line in (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8").splitlines():
+    page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
+    for line in page.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         table.setdefault(cells[0], cells[1:])
     small, peer = "model_cards/english-ner-small", "spacy:en_core_web_sm"
@@ -218,6 +219,11 @@ def test_the_documented_scores_are_the_measured_ones():
     for row, names in OPEN_STEPS.items():
         places = ("conll2003, as spelt", "f1"), ("wnut17, as spelt", "PER and LOC"), ("pud, as spelt", "f1")
         assert table[row][1:] == [shown(place, *names) for place in places], row
+    names = [f"small-names-seed-{seed}" for seed in (1, 2, 3)]
+    own = [scores[name]["conll2003, as spelt"]["own types"] for name in names]
+    assert (
+        f" {mean(own):.2f} ± {stdev(own):.2f}\non CoNLL-2003 with four types, {shown(places[2], *names)} on PUD" in page
+    )
     readme, comparison = (
         (REPOSITORY / name).read_text(encoding="utf-8") for name in ("README.md", "docs/comparison.md")
     )
