@@ -171,11 +171,13 @@ class Card:
     base_models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise if the runs have different recipes."""
+        """Raise if the runs have different recipes or the same seed."""
         if any(_recipe_of(run) != _recipe_of(self.facts) for run in self.others):
             raise ValueError(
                 "the runs have different options, data or files; give runs that only differ in their seed."
             )
+        if len({run["seed"] for run in self.runs}) < len(self.runs):
+            raise ValueError("two runs have the same seed; give each run once, and not the one of this model.")
 
     @property
     def model_type(self) -> str:
