@@ -66,8 +66,7 @@ def check_values(options: Any) -> None:
         choices, bounds = metadata.get("choices"), metadata["bounds"]
         if choices and value not in choices:
             raise ValueError(f"{entry.name}={value!r} is unknown; choose one of {', '.join(choices)}.")
-        is_number = isinstance(value, (int, float)) and math.isfinite(value)
-        if bounds and not (is_number and bounds[0] <= value <= bounds[1]):
+        if bounds and not (isinstance(value, int | float) and bounds[0] <= value <= bounds[1] and math.isfinite(value)):
             most = f" to {bounds[1]}" if math.isfinite(bounds[1]) else " up"
             raise ValueError(f"{entry.name}={value!r} must be a number from {bounds[0]}{most}.")
 

@@ -241,8 +241,7 @@ class TagSet:
             raise ValueError(f"unknown scheme {scheme!r}; expected one of auto, plain, {', '.join(_KINDS)}.")
         for tag in tags:
             if not is_of(scheme, tag):
-                after = prefixes_of(scheme)
-                raise ValueError(f"the tag {tag!r} is not {scheme}: its tags are O, or a type after {after}.")
+                raise ValueError(f"the tag {tag!r} is not {scheme}: write O, or a type after {prefixes_of(scheme)}.")
         types = tuple(sorted({entity_type(tag) for tag in tags} - {""}))
         number = {"": NO_TYPE, **{name: index for index, name in enumerate(types)}}
         type_of = np.array([number[entity_type(tag)] for tag in tags], dtype=np.int64)

@@ -98,9 +98,8 @@ def write_card(
 
 def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
     """Choose the sentences with the most types of entities, at most `_EXAMPLES`."""
-    types = [len({entity.label for entity in entities}) for entities in tagger.tag(sentences)]
-    order = sorted(range(len(sentences)), key=lambda number: -types[number])
-    return [sentences[number] for number in order[:_EXAMPLES]]
+    found = dict(zip(sentences, tagger.tag(sentences), strict=True))
+    return sorted(sentences, key=lambda text: -len({entity.label for entity in found[text]}))[:_EXAMPLES]
 
 
 def _usage(model: str, sentence: str) -> str:

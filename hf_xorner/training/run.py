@@ -125,7 +125,7 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
                 f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
             )
         code = {path.name for path in files("hf_xorner.models").iterdir()} - {"__init__.py"}
-        own = [path for path in folder.iterdir() if path.name in (*code, FACTS_FILE, "model.onnx")]
+        own = [path for path in folder.glob("*") if path.name in (*code, FACTS_FILE, "model.onnx")]
         own += [path for path in numbered_checkpoints(folder) if not (path / CONFIG_NAME).exists()]
         if own:
             raise TrainingError(f"{min(own)} would be replaced or deleted; move it away, or name another --output_dir.")

@@ -1,13 +1,14 @@
 """One run at a time writes an output folder."""
 
 import threading
+from contextlib import nullcontext
 from functools import partial
 
 from helpers import fault, lock_holder
 from transformers import TrainerCallback
 
 from hf_xorner.files import LockedError
-from hf_xorner.training import parse, prepare
+from hf_xorner.training import parse, prepare, run
 from hf_xorner.training.run import LOCK
 
 SMALL = ["--hidden_size", "4", "--word_dim", "4", "--num_train_epochs", "1", "--use_cpu", "true"]
@@ -31,6 +32,12 @@ class DuringTraining(TrainerCallback):
             self.call()
         except LockedError as error:
             self.error = str(error)
+
+
+def test_a_process_that_is_not_the_first_needs_no_folder(towns, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "folder_locked", lambda *_: nullcontext())  # as in another process than the main one
+    run.check_output(*parse(["--dataset", str(towns), "--output_dir", str(tmp_path / "new"), *SMALL])[:2])
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_second_run_is_refused_while_the_first_trains(towns, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,10 +79,15 @@ def sentence_of_words(record: JsonRecord, reading: Reading) -> Sentence:
 
 def names_of_classes(numbers: Any, names: Sequence[str]) -> Any:
     """Replace the numbers of classes by their names, and -1 by ``?`` if the names are chunk tags."""
+    name_of = _by_number(tuple(names))
     if type(numbers) is not list:
         return numbers
-    name_of = dict(enumerate(names)) | ({-1: UNLABELLED_TAG} if all(map(looks_like_tag, names)) else {})
     return [name_of.get(number, number) if type(number) is int else number for number in numbers]
+
+
+@lru_cache
+def _by_number(names: tuple[str, ...]) -> dict[int, str]:
+    return dict(enumerate(names)) | ({-1: UNLABELLED_TAG} if all(map(looks_like_tag, names)) else {})
 
 
 def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
