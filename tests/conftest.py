@@ -44,6 +44,8 @@ import reference_encoders
 from processes import run_python
 
 from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.cli import main
+from hf_xorner.cli.help import COMMANDS
 from hf_xorner.registration import CONFIGS, MODELS
 
 pytest.register_assert_rewrite("corpus_files")  # some tests import it, and others take it as a plugin
@@ -251,16 +253,19 @@ def forked_offline():
 
 @pytest.fixture
 def script(tmp_path, monkeypatch, capsys):
-    """Run a script of scripts/ or by its path in this process; returns the exit code, output and errors."""
+    """Run a subcommand, or a script of scripts/, in this process; returns the exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
 
     def run(name, *arguments):
-        path = str(REPOSITORY / "scripts" / name)
-        monkeypatch.setattr(sys, "argv", [path, *map(str, arguments)])
-        code, errors = 0, ""
+        words, code, errors = list(map(str, arguments)), 0, ""
         try:
-            runpy.run_path(path, run_name="__main__")
+            if name in COMMANDS:
+                main(name, words)
+            else:
+                path = str(REPOSITORY / "scripts" / name)
+                monkeypatch.setattr(sys, "argv", [path, *words])
+                runpy.run_path(path, run_name="__main__")
         except SystemExit as stop:
             code, errors = (1, str(stop.code)) if isinstance(stop.code, str) else (stop.code, "")
         out, err = capsys.readouterr()

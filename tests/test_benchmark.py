@@ -13,7 +13,7 @@ def benchmark(script, tmp_path):
     """Run a benchmark of one round; returns the printed rows, and those of the file."""
 
     def run(*words):
-        printed = ok(script("benchmark.py", *words, "--rounds", 1, "--json", "figures.json")).splitlines()
+        printed = ok(script("benchmark", *words, "--rounds", 1, "--json", "figures.json")).splitlines()
         return [line.split() for line in printed], json.loads((tmp_path / "figures.json").read_text())
 
     return run

@@ -86,8 +86,8 @@ def subcommand(line):
     for place, word in enumerate(words):
         if word == "hf-xorner":
             return words[place + 1], words[place + 2 :]
-        if (match := re.fullmatch(r"scripts/(\w+)\.py", word)) and match[1] in COMMANDS:
-            return match[1], words[place + 1 :]
+        if word == "scripts/train.py":
+            return "train", words[place + 1 :]
     return None
 
 

@@ -10,7 +10,7 @@ from helpers import fault, ok
 @pytest.fixture
 def run(script):
     """Run the script in this process."""
-    return partial(script, "data.py")
+    return partial(script, "data")
 
 
 @pytest.fixture

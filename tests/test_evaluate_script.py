@@ -27,7 +27,7 @@ def evaluate(folder, script):
     """Runs the script in this process; returns its output, or its error line if it must fail."""
 
     def run(*options, fails=False):
-        result = script("evaluate.py", *options)
+        result = script("evaluate", *options)
         return fault(result) if fails else ok(result).strip()
 
     return run
@@ -189,7 +189,7 @@ def trained(folder, script):
     names = [f"Bo{chr(97 + place // 8)}{chr(97 + place % 8)}" for place in range(40)]
     (folder / "all.conll").write_text("".join(f"we O\nsaw O\n{name} B-PER\n\n" for name in names))
     options = "--model_type bilstm-cnn --max_steps 1 --use_cpu true --output_dir held"
-    ok(script("train.py", "--dataset", "all.conll", *options.split()))
+    ok(script("train", "--dataset", "all.conll", *options.split()))
     return folder / "held"
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 import tiny_encoders as tiny
 import torch
-from conftest import REPOSITORY, build_model
+from conftest import build_model
 from processes import run_python
 from safetensors.torch import load_file, save_file
 
@@ -54,7 +54,7 @@ def foreign(tmp_path):
 # Over 2 s, as a new process cannot have loaded the code before.
 def test_tagging_standard_input_runs_no_code_of_the_model(foreign, tmp_path):
     path, mark = foreign
-    command = [REPOSITORY / "scripts" / "tag.py", "-", "--model", path]
+    command = ["-m", "hf_xorner", "tag", "-", "--model", path]
     done = run_python(command, cwd=tmp_path, stdin_text="y\n" * 20)
     assert not mark.exists()
     assert done.returncode == 1 and "Traceback" not in done.stderr
@@ -64,10 +64,10 @@ def test_tagging_standard_input_runs_no_code_of_the_model(foreign, tmp_path):
 @pytest.mark.parametrize(
     "command",
     [
-        "evaluate.py --dataset xor --model",
-        "train.py --model_name_or_path",
-        "train.py --context",
-        "vectors.py distill --vocab words.txt --output vectors --encoder",
+        "evaluate --dataset xor --model",
+        "train --model_name_or_path",
+        "train --context",
+        "vectors distill --vocab words.txt --output vectors --encoder",
     ],
 )
 def test_no_command_runs_code_of_a_model(command, foreign, script, monkeypatch, tmp_path):

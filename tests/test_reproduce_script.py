@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
 from helpers import INTERRUPTIBLE, fault, lock_holder, posix
 from seqeval.metrics import f1_score
 
@@ -25,7 +24,6 @@ from hf_xorner.papers.reproduction import fill
 from hf_xorner.papers.tables import read_table
 from hf_xorner.training.recipes import table_names
 
-SCRIPT = str(REPOSITORY / "scripts" / "reproduce.py")
 BASE = """# Of these tests.
 use_cpu: true
 num_train_epochs: 2
@@ -108,7 +106,19 @@ def reproduced(folder):
 @pytest.mark.slow
 @posix
 def test_the_same_command_continues_what_was_interrupted(folder, tmp_path):
-    command = [sys.executable, SCRIPT, "towns.yaml", "--jobs", "1", "--seeds", "1", "--output", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "hf_xorner",
+        "reproduce",
+        "towns.yaml",
+        "--jobs",
+        "1",
+        "--seeds",
+        "1",
+        "--output",
+        str(tmp_path),
+    ]
     options = {"cwd": folder, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, **INTERRUPTIBLE, **options)
     while not list(tmp_path.glob("crf/*/checkpoint-*/trainer_state.json")):
@@ -253,10 +263,12 @@ def test_a_failed_run_is_reported_and_others_continue(folder, monkeypatch, tmp_p
 def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     (folder / "figures.json").write_text("{}")
-    (folder / "faulty.yaml").write_text(TABLE.replace("paper_runs", "paper_run"))
+    for fault_of, right, wrong in (("faulty", "paper_runs", "paper_run"), ("lost", "over: plain", "over: plane")):
+        (folder / f"{fault_of}.yaml").write_text(TABLE.replace(right, wrong))
     for arguments, fact in (
         (("ma2016/tabel7",), "ma2016/table7"),
         (("faulty.yaml",), "faulty.yaml"),
+        (("lost.yaml",), "lost.yaml is invalid: 'plane'"),
         (("towns.yaml", "--override", "lr"), "'lr'"),
         (("towns.yaml", "--override", "pos:a=1"), "'pos'"),
         (("towns.yaml", "--vectors", "glove=x"), "glove"),
@@ -264,9 +276,9 @@ def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):
         (("towns.yaml", "--results", "figures.json"), "figures.json is not a list of results"),
         (("towns.yaml", "--override", "learning_rate=x"), "overrides"),
     ):
-        assert fact in fault(script("reproduce.py", *arguments))
+        assert fact in fault(script("reproduce", *arguments))
     with lock_holder(tmp_path / ".towns.lock") as other:
-        assert f"process {other.pid}" in fault(script("reproduce.py", "towns.yaml", "--output", tmp_path))
+        assert f"process {other.pid}" in fault(script("reproduce", "towns.yaml", "--output", tmp_path))
     assert not list(tmp_path.glob("plain*"))
 
 

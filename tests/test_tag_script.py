@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import REPOSITORY, SENTENCES
+from conftest import SENTENCES
 from datasets import Dataset, IterableDatasetDict
 from helpers import fault, lock_holder, ok, posix
 from processes import run_python
@@ -22,7 +22,6 @@ from random_texts import TEXTS, random_sentences
 
 from hf_xorner.entities import Entities, Entity
 
-TAG = str(REPOSITORY / "scripts" / "tag.py")
 HOSTILE = [
     "",
     "Ann Smith saw Zeus",
@@ -41,12 +40,23 @@ HOSTILE = [
 def tag(script, tagger_folder):
     """Run the script with the model in this process."""
     return lambda source, *options: script(
-        "tag.py", source, "--model", tagger_folder, "--device", "cpu", "--batch_size", 2, *options
+        "tag", source, "--model", tagger_folder, "--device", "cpu", "--batch_size", 2, *options
     )
 
 
 def command(model, source, *options):
-    return [sys.executable, TAG, str(source), "--model", model, "--device", "cpu", *map(str, options)]
+    return [
+        sys.executable,
+        "-m",
+        "hf_xorner",
+        "tag",
+        str(source),
+        "--model",
+        model,
+        "--device",
+        "cpu",
+        *map(str, options),
+    ]
 
 
 def objects(text):
@@ -225,7 +235,7 @@ def test_standard_input_is_read(tag, script, tagger_folder, tagger, monkeypatch)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
         check(objects(ok(tag("-"))), tagger, items)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"Ann Smith"))))
-    check(objects(ok(script("tag.py", "--model", tagger_folder))), tagger, ["Ann Smith"])
+    check(objects(ok(script("tag", "--model", tagger_folder))), tagger, ["Ann Smith"])
 
 
 def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, tagger, tmp_path, monkeypatch):
@@ -235,7 +245,7 @@ def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, 
     (tmp_path / "Ann Smith").write_text("Zeus\n")
     check(objects(ok(tag("Ann Smith"))), tagger, ["Zeus"])
     assert "blank" in fault(tag("Zeus"))
-    (entity,) = json.loads(ok(script("tag.py", "He flew to Oslo.")))["entities"]  # by the English model
+    (entity,) = json.loads(ok(script("tag", "He flew to Oslo.")))["entities"]  # by the English model
     assert (entity["label"], entity["text"]) == ("LOC", "Oslo")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert ok(tag(text)) == f"{tagger(text).in_colour()}\n"
@@ -244,7 +254,7 @@ def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, 
     ok(tag("in", "--output", "out"))
     check(objects((tmp_path / "out" / "a.jsonl").read_text()), tagger, [text])
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    assert script("tag.py")[0] == 2
+    assert script("tag")[0] == 2
 
 
 GOOD = {".jsonl": '{"text": "Ann"}\n', ".txt": "Ann\n", ".conll": "Ann O\n\n", ".csv": "Ann,1\n"}
@@ -316,7 +326,7 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("nobody/nothing",), "nobody/nothing"),
     ):
         assert sentence in fault(tag(*arguments)), arguments
-    assert "nowhere" in fault(script("tag.py", "in.txt", "--model", "nowhere"))
+    assert "nowhere" in fault(script("tag", "in.txt", "--model", "nowhere"))
 
 
 def test_a_folder_becomes_a_folder_of_outputs(tag, tmp_path, caplog):

@@ -16,7 +16,7 @@ TEXT = "the 1 0\nOslo 0 2\nb2 3 4\nthe 5 5\nb0 0.5 0\n"
 @pytest.fixture
 def run(script):
     """Run the script in this process."""
-    return partial(script, "vectors.py")
+    return partial(script, "vectors")
 
 
 @pytest.fixture(autouse=True)

@@ -125,7 +125,11 @@ def read_table(source: str) -> Table:
         content["columns"] = {key: Column(**value) for key, value in content["columns"].items()}
         runs = {column.run for column in content["columns"].values()}
         content["rows"] = {key: _row(dict(value), path, vectors, runs) for key, value in content["rows"].items()}
-        return Table(**content)
+        table = Table(**content)
+        named = {table.baseline, table.change_from, *(column.over for column in table.columns.values())}
+        if unknown := named - {None, *table.rows}:
+            raise KeyError(*unknown)
+        return table
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"The table {path} is invalid: {error}.") from None
 

@@ -1,9 +1,9 @@
-"""Batches: the collator from words and labels to padded tensors, and the order of sentences in an epoch."""
+"""Batches: the collator from words and labels to padded tensors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow.compute as pc
 import torch
 from torch import Tensor
-from torch.utils.data import Sampler
 
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -89,10 +88,6 @@ def longest_word(char_ids: Any) -> int:
     return max(int(char_ids.any(0).sum()), 1)
 
 
-#: Batches in a pool, within which sentences are sorted by length.
-_POOL = 50
-
-
 def word_counts(dataset: Any, words: str) -> np.ndarray:
     """Return the number of words of every sentence in a dataset, or a list of examples; `words` is their column."""
     if not isinstance(dataset, datasets.Dataset):
@@ -100,51 +95,6 @@ def word_counts(dataset: Any, words: str) -> np.ndarray:
     # Arrow stores the lengths of lists, so no words have to become Python objects.
     column = dataset.select_columns([words]).with_format("arrow")[:][words]
     return pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
-
-
-class EpochSampler(Sampler[int]):
-    """Yields every sentence once, in an order that depends on seed and epoch alone.
-
-    So a resumed run continues with the remaining batches, and all processes use the same order. Before version 1.15,
-    Accelerate's sampler loses the epoch when a run is resumed within one.
-
-    Args:
-        size: The number of sentences.
-        order: Returns the order of an epoch.
-        epoch: Returns the number of the current epoch.
-    """
-
-    def __init__(self, size: int, order: Callable[[int], Any], epoch: Callable[[], int]) -> None:
-        self.size, self.order, self.epoch = size, order, epoch
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.order(self.epoch()).tolist())
-
-
-def shuffled(size: int, seed: int, epoch: int) -> Tensor:
-    """Return a random order; the same as Accelerate's."""
-    return torch.randperm(size, generator=torch.Generator().manual_seed(seed + epoch))
-
-
-def bucketed(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> np.ndarray:
-    """Return a random order in which batches hold sentences of similar length.
-
-    Sentences are sorted by length within pools of batches; then the batches are shuffled. The LengthGroupedSampler of
-    transformers does not shuffle them.
-    """
-    random = np.random.default_rng([seed, epoch])
-    order = random.permutation(len(lengths))
-    complete = len(order) - len(order) % batch_size
-    # At least four pools if there are enough batches; otherwise, the batches would be almost the same in each epoch.
-    size = batch_size * min(_POOL, max(1, complete // batch_size // 4))
-    pools = np.arange(complete) // size
-    batches = order[:complete][np.lexsort((lengths[order[:complete]], pools))].reshape(-1, batch_size)
-    # The incomplete batch comes last, as a BatchSampler expects.
-    tail = order[complete:]
-    return np.concatenate([random.permutation(batches).ravel(), tail[np.argsort(lengths[tail], kind="stable")]])
 
 
 def has_words(dataset: Any, words: str) -> bool:

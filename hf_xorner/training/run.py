@@ -17,10 +17,11 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset, DatasetDict, concatenate_datasets
 from transformers import TrainingArguments, set_seed
-from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
 from ..corpora import load_corpus
@@ -32,7 +33,6 @@ from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..files import FACTS_FILE, check_apart, expanded, locked, open_bytes
-from ..models.configuration_tagger import TaggerConfig
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
@@ -83,14 +83,23 @@ def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
     return next(reversed(checkpoints_in(Path(str(training.output_dir)))), None)
 
 
-def check_same_model(checkpoint: Path, config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
-    """Raise a TrainingError if a checkpoint has another config or vocabulary than the model that is to continue."""
+def check_same_model(checkpoint: Path, trainer: TaggerTrainer) -> None:
+    """Raise a TrainingError if a checkpoint has another config, vocabulary or optimizer than the run to continue."""
+    config, tokenizer = trainer.model.config, trainer.processing_class
     before = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
     now = json.loads(config.to_json_string())
     for values, known in ((before, WordCharTokenizer.from_pretrained(checkpoint)), (now, tokenizer)):
         values["vocabulary"] = [known.get_vocab(), known.characters]
-    names = ("model_type", *config_options(type(config)), "id2label", "vocabulary")
-    if changed := [name for name in names if before.get(name) != now.get(name)]:
+    names = {"model_type", *config_options(type(config)), "id2label", "vocabulary"}
+    if (checkpoint / OPTIMIZER_NAME).exists():
+        _, settings = trainer.get_optimizer_cls_and_kwargs(trainer.args, trainer.model)
+        # The user's own checkpoint, as the Trainer reads it.
+        state = torch.load(checkpoint / OPTIMIZER_NAME, map_location="cpu", weights_only=True)  # noqa: TID251
+        group = state["param_groups"][0]
+        before |= group | {"learning_rate": group.get("initial_lr", group["lr"])}
+        now |= settings | {"learning_rate": settings["lr"]}
+        names |= {"learning_rate", "momentum", "betas"} & now.keys()
+    if changed := sorted(name for name in names if before.get(name) != now.get(name)):
         raise TrainingError(
             f"{checkpoint} has another {changed[0]}; resume with the data and the options of its run, name another "
             "--output_dir, or replace it with --overwrite in place of --resume_from_checkpoint."
@@ -198,7 +207,7 @@ class TrainingRun(NamedTuple):
         with folder_locked(args.output_dir, args):
             checkpoint = checkpoint_to_resume(args)
             if checkpoint:
-                check_same_model(checkpoint, trainer.model.config, trainer.processing_class)
+                check_same_model(checkpoint, trainer)
             finished = [checkpoint is not None and self.facts is not None and self._is_finished()]
             broadcast_object_list(finished)  # from the main process
             if finished[0]:

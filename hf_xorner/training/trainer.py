@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from copy import copy
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import Sampler, SequentialSampler
 from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback, Trainer
 
 from ..evaluation import compute_metrics_for
@@ -17,7 +15,7 @@ from ..loading import without_bars
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from .arguments import TaggerTrainingArguments
-from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
+from .batches import TEACHER_PAIRS, TaggingCollator
 from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress
 
@@ -62,8 +60,7 @@ class TaggerTrainer(Trainer):
 
     By default, the collator encodes the columns `tokens` and `ner_tags`, and metrics are computed for the model's
     labels. `TaggerTrainingArguments` add optimizers, learning rate decay by epoch and early stopping, and keep the
-    epoch with the best F1 (of single labels, accuracy);
-    `train_sampling_strategy="group_by_length"` groups sentences by their number of words.
+    epoch with the best F1 (of single labels, accuracy).
     """
 
     lr_scheduler: Any
@@ -137,25 +134,6 @@ class TaggerTrainer(Trainer):
         _, steps_per_epoch, *_ = self.set_initial_training_values(self.args, self.get_train_dataloader())
         self.lr_scheduler = decay_by_epoch(optimizer or self.optimizer, decay, steps_per_epoch)
         return self.lr_scheduler
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler | None:
-        """Return a sampler whose order depends on seed and epoch alone, and which can group sentences by words."""
-        args = self.args
-        data = self.train_dataset if train_dataset is None else train_dataset
-        seed = args.seed if args.data_seed is None else args.data_seed
-        if args.train_sampling_strategy == "random" and isinstance(data, Sized) and len(data):
-            order: Callable[[int], Any] = partial(shuffled, len(data), seed)
-        elif args.train_sampling_strategy == "group_by_length" and has_words(data, self._words):
-            together = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
-            order = partial(bucketed, word_counts(data, self._words), together, seed)
-        else:
-            return super()._get_train_sampler(train_dataset)
-        return EpochSampler(len(data), order, lambda: int(self.state.epoch or 0))
-
-    def _get_eval_sampler(self, eval_dataset: Any) -> Sampler | None:
-        """Keep the order of the data, which the base class would group by length."""
-        alone = isinstance(eval_dataset, Sized) and self.args.world_size <= 1
-        return SequentialSampler(eval_dataset) if alone else None
 
     def _save(self, *arguments: Any, **options: Any) -> None:
         """Save without a progress bar."""

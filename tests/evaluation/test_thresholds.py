@@ -177,17 +177,17 @@ def test_a_precision_that_cannot_be_used_is_refused(saved, script):
         (["--save_min_score", "true"], "min_precision"),
         (["--min_precision", "95", "--dataset", "data/test.txt"], "validation"),
     ):
-        assert reason in fault(script("evaluate.py", "--model", "m", "--dataset", "data", "--resamples", "0", *options))
+        assert reason in fault(script("evaluate", "--model", "m", "--dataset", "data", "--resamples", "0", *options))
     assert "min_score" not in json.loads((saved / "m" / "config.json").read_text())
 
 
 def test_a_chosen_score_is_saved_and_used_by_default(saved, tagger, script, caplog):
     options = ("--model", "m", "--dataset", "data", "--resamples", "0")
-    output = ok(script("evaluate.py", *options, "--min_precision", "95", "--save_min_score", "true"))
+    output = ok(script("evaluate", *options, "--min_precision", "95", "--save_min_score", "true"))
     value = json.loads((saved / "m" / "config.json").read_text())["min_score"]
     assert f"min_score of {value}" in output
     assert "written: m/config.json" in output
-    assert f"min_score of {value}" in ok(script("evaluate.py", *options))
+    assert f"min_score of {value}" in ok(script("evaluate", *options))
 
     loaded = Tagger.from_pretrained(str(saved / "m"))
     assert str(value) in caplog.text

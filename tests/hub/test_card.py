@@ -271,15 +271,15 @@ def test_an_existing_card_is_replaced_only_on_request(folder, script, without_pr
     (tmp_path / "mine.txt").write_text("Nowhere burns .\n\n")
     options = [folder, *"--name me/tiny --license mit --sentences mine.txt --base_model some/encoder".split()]
     (folder / "README.md").write_text("mine")
-    code, _, errors = script("card.py", *options)
+    code, _, errors = script("card", *options)
     assert code == 1 and "README.md exists" in errors
     assert (folder / "README.md").read_text() == "mine"
-    code, out, errors = script("card.py", *options, "--overwrite")
+    code, out, errors = script("card", *options, "--overwrite")
     assert (code, out) == (0, f"written: {folder / 'README.md'}\n"), errors
     text = (folder / "README.md").read_text()
     assert "license: mit\n" in text and "# me/tiny\n" in text and '"simple")("Nowhere burns .")' in text
     assert "base_model:\n- some/encoder\n" in text
-    code, _, errors = script("card.py", tmp_path)
+    code, _, errors = script("card", tmp_path)
     assert code == 1 and "facts.json" in errors
 
 

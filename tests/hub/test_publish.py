@@ -117,7 +117,7 @@ def test_errors_of_the_client_are_one_line(hub, folder):
 def test_a_dry_run_lists_the_files_and_calls_nothing(script, folder, monkeypatch):
     """With the model in a new process."""
     monkeypatch.setattr(sys.modules[publish.__module__], "HfApi", None)
-    code, out, errors = script("publish.py", folder, "--repo_id", NAME, "--dry_run", "--space", "space")
+    code, out, errors = script("publish", folder, "--repo_id", NAME, "--dry_run", "--space", "space")
     assert code == 0 and not Path("space").exists(), errors
     for name, data in content(folder).items():
         (line,) = [line for line in out.splitlines() if line.startswith(f"{name} ")]
@@ -129,20 +129,20 @@ def test_a_dry_run_lists_the_files_and_calls_nothing(script, folder, monkeypatch
 
 def test_the_command_publishes_and_needs_a_repository(hub, script, folder, monkeypatch):
     monkeypatch.setattr(sys.modules[publish.__module__], "HfApi", lambda: hub)
-    code, out, _ = script("publish.py", folder, "--repo_id", NAME)
+    code, out, _ = script("publish", folder, "--repo_id", NAME)
     assert (code, out) == (0, f"published as https://hub/{NAME}\n")
     assert hub.files(NAME) == content(folder)
-    assert "--repo_id" in script("publish.py", folder)[2]
-    assert "'a b/c'" in script("publish.py", folder, "--repo_id", "a b/c", "--dry_run")[2]
+    assert "--repo_id" in script("publish", folder)[2]
+    assert "'a b/c'" in script("publish", folder, "--repo_id", "a b/c", "--dry_run")[2]
 
 
 @pytest.mark.slow
 def test_training_with_push_to_hub_publishes_the_model(hub, script, monkeypatch):
     monkeypatch.setattr("hf_xorner.cli.train.HfApi", lambda token: hub)
     options = ["--max_steps", "2", "--disable_tqdm", "true", "--push_to_hub", "true", "--hub_model_id", NAME]
-    code, out, errors = script("train.py", *options)
+    code, out, errors = script("train", *options)
     assert code == 0, errors
     assert f"published as https://hub/{NAME}" in out
     assert {"config.json", "model.safetensors", "facts.json"} <= hub.files(NAME).keys()
-    code, _, errors = script("train.py", *options, "--output_dir", "other")
+    code, _, errors = script("train", *options, "--output_dir", "other")
     assert code == 1 and "--overwrite" in errors and not Path("other").exists()  # before training

@@ -90,7 +90,7 @@ def constants(path):
 def test_the_command_writes_the_files(models, script, tmp_path):
     out = tmp_path / "some places"
     options = [models["grn"], "--repo_id", "me/my.tagger_2", "--space", out, "--tag", "v7"]
-    code, printed, errors = script("publish.py", *options)
+    code, printed, errors = script("publish", *options)
     assert code == 0, errors
     assert sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()) == NAMES
     assert all(f"written: {out / name}" in printed.splitlines() for name in NAMES)
@@ -100,7 +100,7 @@ def test_the_command_writes_the_files(models, script, tmp_path):
     assert Requirement(GRADIO).specifier.contains(header["sdk_version"])
     assert constants(out / "space/app.py") == {"NAME": "me/my.tagger_2", "REVISION": "v7", "EXAMPLES": [TEXT]}
     assert not any("hf_xorner" in path.read_text(encoding="utf-8") for path in out.rglob("*.py"))
-    code, _, errors = script("publish.py", *options)
+    code, _, errors = script("publish", *options)
     assert code == 1 and "exists" in errors
 
 

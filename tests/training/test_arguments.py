@@ -117,11 +117,11 @@ def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypat
 def test_the_command_prints_one_line_errors_and_leaves_nothing(script, towns, tmp_path):
     words = [towns, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--word_dim", "4", "--max_steps", "1"]
     for option in ("learning_rate=nan", "metric_for_best_model=bleu", "dropout=nan", "report_to=nothing"):
-        errors = fault(script("train.py", *words, f"--{option}"))
+        errors = fault(script("train", *words, f"--{option}"))
         assert errors.startswith("hf-xorner train: ") and option.partition("=")[2] in errors
         assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
     (tmp_path / "file").write_text("mine")
-    assert str(tmp_path / "file") in fault(script("train.py", *words, "--output_dir", tmp_path / "file"))
+    assert str(tmp_path / "file") in fault(script("train", *words, "--output_dir", tmp_path / "file"))
     assert (tmp_path / "file").read_text() == "mine"
     large = ["--per_device_train_batch_size", "1000000", "--early_stopping", "1000000", "--save_total_limit", "0"]
-    ok(script("train.py", *words, *large, "--use_cpu", "--disable_tqdm"))
+    ok(script("train", *words, *large, "--use_cpu", "--disable_tqdm"))

@@ -57,7 +57,7 @@ def test_a_second_run_is_refused_while_the_first_trains(towns, tmp_path):
 
 def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, towns, tmp_path):
     out = tmp_path / "out"
-    words = ["train.py", "--dataset", towns, "--output_dir", out, *SMALL, "--seeds", "1", "2"]
+    words = ["train", "--dataset", towns, "--output_dir", out, *SMALL, "--seeds", "1", "2"]
     for locked_folder in (".", "seed-2"):
         with lock_holder(out / locked_folder / LOCK) as other:
             assert f"is being written by process {other.pid} on " in fault(script(*words))

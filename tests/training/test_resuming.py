@@ -148,8 +148,10 @@ def test_a_finished_run_can_become_longer(towns, tmp_path):
     ready(towns, tmp_path / "short", num_train_epochs=1).train()
     ready(towns, tmp_path / "short", num_train_epochs=2, resume_from_checkpoint="true").train()
     assert_same_weights(tmp_path / "short", tmp_path / "longer")
-    with pytest.raises(TrainingError, match="checkpoint-22 has another hidden_size"):
-        ready(towns, tmp_path / "short", hidden_size=4, resume_from_checkpoint="true").train()
+    changes = {"hidden_size": 4, "learning_rate": 0.02, "optimizer": "sgd"}
+    for (name, value), changed in zip(changes.items(), ("hidden_size", "learning_rate", "momentum"), strict=True):
+        with pytest.raises(TrainingError, match=f"checkpoint-22 has another {changed}"):
+            ready(towns, tmp_path / "short", **{name: value}, resume_from_checkpoint="true").train()
     other = shutil.copytree(towns, tmp_path / "towns")
     for file in other.iterdir():
         file.write_text(file.read_text().replace("far", "fur"))

@@ -56,19 +56,19 @@ def test_two_processes_train_on_a_folder_of_columns(launcher, towns, tmp_path):
 def test_a_trained_model_is_replaced_only_with_overwrite(script, towns, tmp_path):
     options = ["--dataset", towns, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--max_steps", "2"]
     options += ["--use_cpu", "true", "--disable_tqdm", "true"]
-    ok(script("train.py", *options))
+    ok(script("train", *options))
     weights = (tmp_path / "out" / "model.safetensors").read_bytes()
     # Refused before the data are read; without checkpoints, there is nothing to resume.
     other = [*options, "--dataset", tmp_path / "missing", "--seed", "1"]
-    assert "out holds a trained model" in fault(script("train.py", *other))
+    assert "out holds a trained model" in fault(script("train", *other))
     for checkpoint in (tmp_path / "out").glob("checkpoint-*"):
         shutil.rmtree(checkpoint)
-    assert "out holds a trained model" in fault(script("train.py", *other, "--resume_from_checkpoint", "true"))
+    assert "out holds a trained model" in fault(script("train", *other, "--resume_from_checkpoint", "true"))
     with pytest.raises(TrainingError, match="holds a trained model"):
         train(towns, output_dir=str(tmp_path / "out"), max_steps=2, seed=1)
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
     (tmp_path / "out" / "model.onnx").touch()
-    ok(script("train.py", *options, "--seed", "1", "--overwrite"))
+    ok(script("train", *options, "--seed", "1", "--overwrite"))
     assert (tmp_path / "out" / "model.safetensors").read_bytes() != weights
     assert not (tmp_path / "out" / "model.onnx").exists()
 
@@ -130,8 +130,7 @@ def options_for(corpus, out):
     ids=["one in each", "batches without words", "empty test"],
 )
 def test_small_splits_and_sentences_without_words_are_trained_on(script, tmp_path, splits):
-    options = ["--train_sampling_strategy", "group_by_length"] if len(splits) > 2 else []
-    ok(script("train.py", *options_for(saved(tmp_path / "corpus", **splits), tmp_path / "out"), *options))
+    ok(script("train", *options_for(saved(tmp_path / "corpus", **splits), tmp_path / "out")))
     assert all(value.isfinite().all() for value in load_file(tmp_path / "out" / "model.safetensors").values())
     assert json.loads((tmp_path / "out" / "facts.json").read_text())["scores"].keys() == splits.keys() - {"train"}
 
@@ -139,7 +138,7 @@ def test_small_splits_and_sentences_without_words_are_trained_on(script, tmp_pat
 def test_training_data_without_words_give_one_sentence(script, tmp_path):
     for number, splits in enumerate(({"test": SENTENCES}, {"train": EMPTY, "test": EMPTY})):
         corpus = saved(tmp_path / str(number), **splits)
-        error = fault(script("train.py", *options_for(corpus, tmp_path / "out")))
+        error = fault(script("train", *options_for(corpus, tmp_path / "out")))
         assert f"hf-xorner train: {corpus} has no words to train on;" in error
 
 

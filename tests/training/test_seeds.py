@@ -17,7 +17,7 @@ def words_for(corpus, out, *options):
 
 @pytest.fixture
 def train(script, towns):
-    return lambda out, *options: ok(script("train.py", *words_for(towns, out, *options)))
+    return lambda out, *options: ok(script("train", *words_for(towns, out, *options)))
 
 
 def weights(folder):

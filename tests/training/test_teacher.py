@@ -123,7 +123,7 @@ def test_a_command_trains_with_teachers(place, script, tmp_path):
     words = [tmp_path / "student.yaml", "--teacher", place / "teacher-1", place / "teacher-2"]
     words += ["--dataset", place / "towns"]
     words += ["--text", place / "text.txt", "--use_cpu", "true", "--output_dir", tmp_path / "small"]
-    assert "saved in" in helpers.ok(script("train.py", *words))
+    assert "saved in" in helpers.ok(script("train", *words))
     facts = read_facts(tmp_path / "small")
     assert {name: entry["name"] for name, entry in facts["inputs"].items()} == {
         "teacher 1": "teacher-1",
