@@ -16,7 +16,9 @@ from typing import Any
 
 import torch
 from datasets import Dataset, DatasetDict
-from transformers import Trainer
+from transformers import Trainer, TrainerCallback
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_callback import ExportableState
 
 from ..corpora.assemble import TOKENS, TRAIN, split_fingerprint
 from ..corpora.hold_out import HeldOut
@@ -45,7 +47,34 @@ _PREFIXES = ("hub_", "trackio_", "log_level", "ddp_", "fsdp", "dataloader_")
 #: The options whose defaults depend on the size of the data. They are always recorded, so that a command repeats a run.
 CHOSEN = ("per_device_train_batch_size", "num_train_epochs", "casing", "digits", "singleton_dropout")
 
+#: Options, and beginnings of their names, that may change when a run is resumed.
+_MAY_CHANGE = ("num_train_epochs", "max_steps", "average_epochs", "early_stopping", "calibrate", "quantize", "use_cpu")
+_MAY_CHANGE_PREFIXES = ("eval_", "save_", "logging_")
+
 _WEIGHTS = "model.safetensors"
+
+
+class RunFacts(TrainerCallback, ExportableState):
+    """Keeps the facts that are known before training in the Trainer's state, which is part of every checkpoint."""
+
+    def __init__(self, facts: dict[str, Any] | None) -> None:
+        self.facts = facts
+
+    def state(self) -> dict[str, Any]:
+        """Return the state for a checkpoint."""
+        return {"args": {"facts": self.facts}, "attributes": {}}
+
+
+def differences(checkpoint: Path, facts: Mapping[str, Any]) -> list[str]:
+    """Return the options, "inputs" or "data" in which a run differs from that of a checkpoint to resume."""
+    state = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
+    saved = state["stateful_callbacks"].get(RunFacts.__name__, {"args": {"facts": {}}})["args"]["facts"]
+    before, now = (
+        {**values.get("options", {}), "inputs": values.get("inputs"), "data": values.get("data")}
+        for values in (saved, plain(facts))
+    )
+    changed = sorted(name for name in before.keys() | now if before.get(name) != now.get(name))
+    return [name for name in changed if name not in _MAY_CHANGE and not name.startswith(_MAY_CHANGE_PREFIXES)]
 
 
 def read_facts(folder: str | Path) -> dict[str, Any]:
@@ -77,10 +106,10 @@ def options_of(
         always = CHOSEN
         values.setdefault("singleton_dropout", CONFIGS[run.model_type].singleton_dropout)
     return {
-        name: _without_folder(_plain(value)) if name in (*INPUTS, "dataset", "more_data") else _plain(value)
+        name: _without_folder(plain(value)) if name in (*INPUTS, "dataset", "more_data") else plain(value)
         for name, value in sorted(values.items())
         if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
-        if name in always or _plain(value) != _plain(defaults.get(name))
+        if name in always or plain(value) != plain(defaults.get(name))
     }
 
 
@@ -214,7 +243,7 @@ def write_facts(
         speed["prediction_tokens_per_second"] = round(words / seconds, 1)
     facts = {
         **before,
-        "config": {name: value for name, value in _plain(settings_of(model.config)).items() if name != "char_types"},
+        "config": {name: value for name, value in plain(settings_of(model.config)).items() if name != "char_types"},
         "curve": curve,
         "scores": {split: rounded(figures) for split, figures in scores.items()},
         "speed": speed,
@@ -268,7 +297,7 @@ def _processor() -> str:
     return named[1] if named else platform.processor() or platform.machine()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value as it would be read back from JSON."""
     return json.loads(json.dumps(value, default=str))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import shutil
 from collections import Counter
@@ -17,11 +16,10 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset, DatasetDict, concatenate_datasets
 from transformers import TrainingArguments, set_seed
-from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
 from ..corpora import load_corpus
@@ -40,10 +38,10 @@ from ..registration import CONFIGS
 from ..tagger import Tagger
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
-from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of, config_options
+from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of
 from .build import BITS, Start, build_afresh, go_on, quantized
 from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
-from .facts import command_of, facts_before, options_of, read_facts, write_facts
+from .facts import RunFacts, command_of, differences, facts_before, options_of, plain, read_facts, write_facts
 from .optimization import EpochAverage, fit_temperature, keep_the_better
 from .trainer import TaggerTrainer
 
@@ -81,29 +79,6 @@ def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
             raise TrainingError(f"{answer} is not a checkpoint; name one, or put --resume_from_checkpoint at the end.")
         return Path(answer)
     return next(reversed(checkpoints_in(Path(str(training.output_dir)))), None)
-
-
-def check_same_model(checkpoint: Path, trainer: TaggerTrainer) -> None:
-    """Raise a TrainingError if a checkpoint has another config, vocabulary or optimizer than the run to continue."""
-    config, tokenizer = trainer.model.config, trainer.processing_class
-    before = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
-    now = json.loads(config.to_json_string())
-    for values, known in ((before, WordCharTokenizer.from_pretrained(checkpoint)), (now, tokenizer)):
-        values["vocabulary"] = [known.get_vocab(), known.characters]
-    names = {"model_type", *config_options(type(config)), "id2label", "vocabulary"}
-    if (checkpoint / OPTIMIZER_NAME).exists():
-        _, settings = trainer.get_optimizer_cls_and_kwargs(trainer.args, trainer.model)
-        # The user's own checkpoint, as the Trainer reads it.
-        state = torch.load(checkpoint / OPTIMIZER_NAME, map_location="cpu", weights_only=True)  # noqa: TID251
-        group = state["param_groups"][0]
-        before |= group | {"learning_rate": group.get("initial_lr", group["lr"])}
-        now |= settings | {"learning_rate": settings["lr"]}
-        names |= {"learning_rate", "momentum", "betas"} & now.keys()
-    if changed := sorted(name for name in names if before.get(name) != now.get(name)):
-        raise TrainingError(
-            f"{checkpoint} has another {changed[0]}; resume with the data and the options of its run, name another "
-            "--output_dir, or replace it with --overwrite in place of --resume_from_checkpoint."
-        )
 
 
 def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
@@ -206,11 +181,17 @@ class TrainingRun(NamedTuple):
         args, trainer = self.trainer.args, self.trainer
         with folder_locked(args.output_dir, args):
             checkpoint = checkpoint_to_resume(args)
-            if checkpoint:
-                check_same_model(checkpoint, trainer)
-            finished = [checkpoint is not None and self.facts is not None and self._is_finished()]
-            broadcast_object_list(finished)  # from the main process
-            if finished[0]:
+            found: list[Any] = [[], False]
+            if checkpoint and self.facts is not None:
+                found = [differences(checkpoint, self.facts), self._is_finished()]
+            changed, finished = broadcast_object_list(found)  # from the main process
+            if changed:
+                raise TrainingError(
+                    f"{checkpoint} is of a run that differs in {', '.join(changed[:3])}; resume with the data and the "
+                    "options of that run, name another --output_dir, or replace it with --overwrite in place of "
+                    "--resume_from_checkpoint."
+                )
+            if finished:
                 model = type(trainer.accelerator.unwrap_model(trainer.model)).from_pretrained(args.output_dir)
                 trainer.model = trainer.model_wrapped = model.to(args.device)
                 return self.score()[0]
@@ -236,12 +217,10 @@ class TrainingRun(NamedTuple):
         return scores
 
     def _is_finished(self) -> bool:
-        """Return True if the folder has the model of a finished run with the same options, seed and data."""
+        """Return True if the folder has the model of a finished run with the same options."""
         assert self.facts is not None
         folder = Path(str(self.trainer.args.output_dir))
-        before = read_facts(folder) if (folder / FACTS_FILE).exists() else {}
-        now = json.loads(json.dumps(self.facts))
-        return all(before.get(name) == now[name] for name in ("options", "seed", "inputs", "data"))
+        return (folder / FACTS_FILE).exists() and read_facts(folder)["options"] == plain(self.facts["options"])
 
     def score(self) -> tuple[dict[str, dict[str, Any]], dict[str, list[list[int]]], float]:
         """Return scores and counts of sentences of each held-out split, and the seconds of the last prediction."""
@@ -385,6 +364,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         trainer.add_callback(average)
     main = trainer.is_world_process_zero()
     facts = facts_before(trainer, corpus, fingerprint, run, options, command, held_out, more) if main else None
+    trainer.add_callback(RunFacts(facts))
     return TrainingRun(corpus, trainer, coverage, average, run, facts, chosen)
 
 

@@ -148,15 +148,14 @@ def test_a_finished_run_can_become_longer(towns, tmp_path):
     ready(towns, tmp_path / "short", num_train_epochs=1).train()
     ready(towns, tmp_path / "short", num_train_epochs=2, resume_from_checkpoint="true").train()
     assert_same_weights(tmp_path / "short", tmp_path / "longer")
-    changes = {"hidden_size": 4, "learning_rate": 0.02, "optimizer": "sgd"}
-    for (name, value), changed in zip(changes.items(), ("hidden_size", "learning_rate", "momentum"), strict=True):
-        with pytest.raises(TrainingError, match=f"checkpoint-22 has another {changed}"):
+    for name, value in (("hidden_size", 4), ("learning_rate", 0.02), ("optimizer", "sgd"), ("seed", 7)):
+        with pytest.raises(TrainingError, match=f"checkpoint-22 is of a run that differs in {name};"):
             ready(towns, tmp_path / "short", **{name: value}, resume_from_checkpoint="true").train()
-    other = shutil.copytree(towns, tmp_path / "towns")
+    other = shutil.copytree(towns, tmp_path / "other" / towns.name)
     for file in other.iterdir():
-        file.write_text(file.read_text().replace("far", "fur"))
-    with pytest.raises(TrainingError, match="checkpoint-22 has another vocabulary"):
-        ready(other, tmp_path / "short", resume_from_checkpoint="true").train()
+        file.write_text(file.read_text().replace("B-LOC", "O", 1))
+    with pytest.raises(TrainingError, match="checkpoint-22 is of a run that differs in data;"):
+        ready(other, tmp_path / "short", num_train_epochs=2, resume_from_checkpoint="true").train()
     assert (tmp_path / "short" / "facts.json").exists()
 
 
