@@ -80,11 +80,11 @@ class Entities(list[Entity]):
         """
         text, end, replaced = "", 0, []
         numbers: dict[str, dict[str, int]] = {}  # by label and text of the entity
-        for entity in self:
+        for entity in self._in_order():
             of_label = numbers.setdefault(entity.label, {})
             number = str(of_label.setdefault(entity.text, len(of_label) + 1))
             text += self.text[end : entity.start]
-            start, end = len(text), entity.end
+            start, end = len(text), max(end, entity.end)
             text += template.replace("{label}", entity.label).replace("{number}", number)
             replaced.append(Entity({**entity, "start": start, "end": len(text)}))
         return Entities(replaced, text + self.text[end:])
@@ -112,12 +112,16 @@ class Entities(list[Entity]):
 
         return f'<div style="white-space: pre-wrap">{self._with_each(marked, escape)}</div>'
 
+    def _in_order(self) -> list[Entity]:
+        """Return the entities by their place in the text; a user may have sorted them or added some."""
+        return sorted(self, key=lambda entity: entity.start)
+
     def _with_each(self, marked: Callable[[Entity], str], unmarked: Callable[[str], str] = str) -> str:
         """Return the text with `marked` applied to each entity, and `unmarked` to the text between."""
         parts, end = [], 0
-        for entity in self:
+        for entity in self._in_order():
             parts += [unmarked(self.text[end : entity.start]), marked(entity)]
-            end = entity.end
+            end = max(end, entity.end)
         return "".join([*parts, unmarked(self.text[end:])])
 
 

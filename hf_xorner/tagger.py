@@ -23,6 +23,10 @@ from .models.word_ids import Words
 #: From this number of words on, distinct words are computed once for all batches, else in each batch.
 FEWEST_WORDS = 256
 
+#: Up to this number of words, PyTorch uses one thread. More hardly help, and on busy cores they wait for each other: a
+#: sentence took 800 ms with two threads and 14 ms with one, where PyTorch was imported before this package.
+SHORT = 64
+
 #: Number of distinct words that are computed at a time.
 DISTINCT_AT_ONCE = 512
 
@@ -100,8 +104,16 @@ class Tagger(BaseTagger):
             results = self.score(**inputs, attention_mask=mask.to(self.model.device), of_spans=of_spans)
             labels[place], probabilities[place] = (values.cpu()[mask] for values in results)
 
-        threads = torch.get_num_threads() if self.model.device.type == "cpu" and len(words.counts) > batch_size else 1
-        _in_threads(label, self.batches(words, batch_size, self._word_states(words, threads)), threads)
+        threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
+        together = threads if len(words.counts) > batch_size else 1
+        short = threads > 1 and len(words.place) <= SHORT
+        try:
+            if short:
+                torch.set_num_threads(1)
+            _in_threads(label, self.batches(words, batch_size, self._word_states(words, together)), together)
+        finally:
+            if short:
+                torch.set_num_threads(threads)
         return labels, probabilities
 
     def _word_states(self, words: Words, threads: int) -> Tensor | None:

@@ -480,6 +480,7 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
                     break
             else:
                 words = [values[column] for _, values in rows if not is_numbered or values[0].isdecimal()]
+                words = [word.strip(" ") or word for word in words]
                 yield _record({"words": words}, None, f"{name}, the sentence at line {rows[0][0]}")
             rows = []
 

@@ -140,7 +140,7 @@ def test_saved_predictions_can_be_compared_despite_sentences_without_words(folde
     assert (scores["sentences"], scores["compare"]["scores"]["f1"]["p"]) == (2, 1)
 
 
-def test_two_models_are_compared_with_the_sentences_in_which_they_differ(folder, corpus, model, evaluate):
+def test_two_models_are_compared_with_the_sentences_in_which_they_differ(folder, corpus, model, evaluate, caplog):
     output = evaluate(
         model("m"), model("n", decoder="crf"), "data", "--json", "out.json", "--save_predictions", "m.tsv"
     )
@@ -154,6 +154,8 @@ def test_two_models_are_compared_with_the_sentences_in_which_they_differ(folder,
     assert figures["compare"]["better"] == reverse["compare"]["worse"]
     assert f"    other:     {', '.join(f'{kind} {text!r}' for kind, text in row['other']) or 'nothing'}" in output
     assert "unlike knows none of the labels" in evaluate("m", model("unlike", labels=["O", "B-X"]), "data", fails=True)
+    evaluate(model("part", labels=["O", "B-PER"]), "data")
+    assert "part does not know I-PER" in caplog.text
 
 
 def test_a_model_is_compared_with_predictions_in_another_scheme(folder, corpus, model, figures, evaluate):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ARCHITECTURES, SENTENCES, TAG_SCORING, build_model
+from datasets.fingerprint import Hasher
 from helpers import chains_of, posix
 from hypothesis import given
 from hypothesis import strategies as st
@@ -162,6 +163,13 @@ def test_annotations_are_entities_labels_and_offsets(each_tagger, tokenizer):
         each_tagger.annotate("Ann")
 
 
+def test_the_fingerprint_of_a_tagger_does_not_change_with_use(tokenizer):
+    """Otherwise `Dataset.map` would tag everything again."""
+    tagger = Tagger(lively_model("cnn-lstm-crf", tokenizer, "crf"), tokenizer)
+    before = Hasher.hash(tagger)
+    assert tagger(SENTENCES[0]) and Hasher.hash(tagger) == before
+
+
 def test_a_redacted_text_is_the_rest_with_replacements_and_can_be_restored(each_tagger):
     count = 0
     for text in (*TEXTS, "e\u0301té Ann 👩🏽‍🚀 Smith met שלום Zeus \u202eNew York\u202c 🇸🇪", SENTENCES[0]):
@@ -190,6 +198,17 @@ def test_equal_entities_are_redacted_with_the_same_number():
         ("█", "█, who █ saw █ in █."),
     ):
         assert Entities(entities, text).redact(template).text == expected
+        assert Entities(entities[::-1], text).redact(template).restore() == text
+
+
+def test_nothing_of_an_entity_within_another_is_left_in_a_redacted_text():
+    text = "the Port of Oslo."
+    entities = [
+        Entity(label="ORG", text="Port of Oslo", start=4, end=16),
+        Entity(label="LOC", text="Oslo", start=12, end=16),
+    ]
+    inner = Entity(label="MISC", text="Port", start=4, end=8)
+    assert Entities([entities[1], inner, entities[0]], text).redact().text == "the [MISC][ORG][LOC]."
 
 
 def test_an_infinite_stream_is_read_lazily(tagger):
@@ -300,6 +319,16 @@ def test_results_do_not_depend_on_the_number_of_threads(each_tagger, two_threads
     torch.set_num_threads(3)
     assert each_tagger.tag(items, batch_size=4) == alone
     assert torch.get_num_threads() == 3
+
+
+def test_short_texts_use_one_thread(each_tagger, two_threads, monkeypatch):
+    seen, score = [], Tagger.score
+    monkeypatch.setattr(
+        Tagger, "score", lambda *args, **options: seen.append(torch.get_num_threads()) or score(*args, **options)
+    )
+    for text in ("Ann met Bo.", "Ann met Bo. " * 20):
+        each_tagger(text)
+    assert seen == [1, 2] and torch.get_num_threads() == 2
 
 
 def test_words_computed_once_and_in_each_batch_give_the_same_results(each_tagger, monkeypatch):

@@ -142,7 +142,10 @@ def _read(split: Split, reading: Reading, repairs: Repairs) -> list[Sentence]:
             sentence = _stripped(sentence, reading.strip, repairs)
             if not sentence.tokens:
                 continue
-        tokens, names = ([shared.setdefault(value, value) for value in values] for values in sentence[:2])
+        words = [word.strip(" ") or word for word in sentence.tokens]
+        if words != sentence.tokens:
+            repairs.note("words with blanks around them were read without these", split.source)
+        tokens, names = ([shared.setdefault(value, value) for value in values] for values in (words, sentence.tags))
         sentences.append(sentence._replace(tokens=tokens, tags=names))
     return _filled(sentences, repairs, split.source)
 

@@ -32,7 +32,7 @@ SUFFIXES = {"", ".spacy", ANNOTATION_SUFFIX, *_COLUMN_SUFFIXES.split(), *JSON_SU
 # Files without labelled data, even if their names contain the name of a split.
 _OTHER_SUFFIX = re.compile(
     r"\.(md|rst|html?|pdf|tex|bib|docx?|png|jpe?g|svg|pyc?|ipynb|sh|pl|java|js|c|cpp|h|log|out|err|ya?ml|toml|cfg|conf"
-    r"|ini|lock|xml|npy|npz|pkl|pickle|pt|bin|safetensors|h5|vec|db|bak|orig|md5|sha256|zip|tar|tgz|bz2|xz|zst|7z|rar)"
+    r"|ini|lock|xml|xlsx?|ods|npy|npz|pkl|pickle|pt|bin|safetensors|h5|vec|db|bak|orig|md5|sha256|zip|tar|tgz|bz2|xz|zst|7z|rar)"
 )
 _OTHER_NAME = re.compile(
     r"(read_?me|licen[cs]e|copying|changelog|citation|makefile|requirements|dataset_infos?)(\.\w+)?", re.IGNORECASE
@@ -41,6 +41,7 @@ _OTHER_NAME = re.compile(
 _UNLABELLED = re.compile(r"un_?-?labell?ed|no_?labels|mask|blind|raw")
 # If several files seem to hold the same split, files with these suffixes are the last choice.
 _LATER = {**dict.fromkeys((".csv", *JSON_SUFFIXES), 1), TEXT_SUFFIX: 2}
+_MODEL = "model.safetensors"
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=[-.])")
 
 
@@ -121,16 +122,16 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> SplitFile
 
 
 def find_unnamed(folder: Path) -> SplitFiles:
-    """Return all files of labelled data in a folder and its subfolders as the training split.
+    """Return all files of labelled data in a folder and its subfolders, except for models, as the training split.
 
     If there are files of columns, others are not read; if there are JSON or CSV files, texts are not read.
 
     Raises:
         DataError: If there is no labelled data, or the folder is a model.
     """
-    if (folder / "model.safetensors").is_file():
+    if (folder / _MODEL).is_file():
         raise DataError(f"{folder} is a model; name a corpus (for evaluate, the model comes first).")
-    files = files_below(folder)
+    files = [path for path in files_below(folder) if not (path.parent / _MODEL).is_file()]
     data = _best([path for path in files if has_data_suffix(path) and not _reason_against(path)])
     if not data:
         names = _listed([path for path in files if not _OTHER_NAME.fullmatch(path.name)], folder)
@@ -223,9 +224,10 @@ def _of_one_claim(paths: list[Path], split: str, folder: Path) -> list[Path]:
     return [path for path in paths if claims[path] == best]
 
 
-def _preference(path: Path) -> tuple[bool, int, bool, str]:
+def _preference(path: Path) -> tuple[bool, int, bool, list[str]]:
+    """Return the order of files that seem to hold the same split: train.conll is before train-old.conll."""
     name = path.name.lower()
-    return bool(_UNLABELLED.search(name)), _LATER.get(suffix_of(path), 0), not _SPLIT_WORD.match(name), name
+    return bool(_UNLABELLED.search(name)), _LATER.get(suffix_of(path), 0), not _SPLIT_WORD.match(name), name.split(".")
 
 
 def _claim_of(path: Path, split: str) -> Path:

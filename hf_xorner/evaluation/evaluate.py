@@ -266,7 +266,7 @@ def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) 
 
 
 def _check_labels(tagger: Tagger, name: str, options: EvaluationOptions, corpus: Any) -> None:
-    """Check that a tagger has at least one label of the split."""
+    """Check that a tagger has at least one label of the split; warn if it does not have all."""
     known, wanted = (
         [label for label in labels if label != "O"]
         for labels in (tagger.model.config.labels, corpus[options.split].features["ner_tags"].feature.names)
@@ -275,6 +275,11 @@ def _check_labels(tagger: Tagger, name: str, options: EvaluationOptions, corpus:
         raise ValueError(
             f"{name} knows none of the labels of {options.dataset}: it has {', '.join(known[:3])}, …, and the "
             f"corpus {', '.join(wanted[:3])}, …; score it on a corpus with its labels."
+        )
+    if lacking := [label for label in wanted if label not in known]:
+        _log.warning(
+            "%s does not know %s of %s, so it is wrong there; --types renames types.",
+            *(name, ", ".join(lacking[:6]), options.dataset),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -62,6 +62,10 @@ class TagSpace:
         if moved or (renamed.chunked, renamed._lists) != (self.chunked, self._lists):
             raise ValueError(f"{labels} are not new names of the labels {self.labels}, in the same order.")
         self.labels = labels
+
+    def __reduce__(self) -> Any:
+        """Pickle without the tables of devices, so that the fingerprint of a tagger in `Dataset.map` stays the same."""
+        return TagSpace, (self.labels, self.scheme)
 
     def on(self, device: torch.device) -> Tables:
         """The tables on a device.

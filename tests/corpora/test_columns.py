@@ -24,6 +24,7 @@ EXPECTED = [("Ann left", "B-PER O"), ("Rain", "O")]
         "Ann\tB-PER\r\nleft\tO\r\n\r\nRain\tO\r\n",
         "\ufeffAnn\tB-PER\nleft\tO\n\t\n\ufeffRain\tO\n",
         "\n\nAnn B-PER\nleft O\n\ufeff\nRain O\n",
+        "Ann \tB-PER\n left\tO \n\nRain  \tO\n",
         "-DOCSTART- -X- O O\n\nAnn a b B-PER\nleft a b O\n-DOCSTART- -X- O O\nRain a b O\n",
         "-DOCSTART- O\n\nAnn\tB-PER\nleft\tO\n\n-DOCSTART-\nRain\tO\n",
     ],

@@ -401,6 +401,11 @@ def read_from(tmp_path, caplog, names):
             "ignored small_train.csv, wiki.test.csv (another file is this split).",
         ),
         (
+            ["train.conll", "train-small.conll", "train (1).conll", "test.xlsx"],
+            ["train.conll"],
+            "ignored test.xlsx (no labelled data), train (1).conll, train-small.conll (another file is this split).",
+        ),
+        (
             ["train_test_split/train.conll", "train_test_split/test.conll"],
             ["train_test_split/train.conll", None, "train_test_split/test.conll"],
             "",
@@ -421,7 +426,9 @@ def test_every_file_is_read_or_named_with_the_reason(tmp_path, caplog, names, sp
 
 def test_files_without_splits_are_documents_of_the_training_data(tmp_path, caplog):
     names = [f"part/{letter}.conll" for letter in "abcdefghijk"]
-    first_words, logged = read_from(tmp_path, caplog, [*names, "labels.txt", "more.csv"])
+    first_words, logged = read_from(
+        tmp_path, caplog, [*names, "labels.txt", "more.csv", "m/model.safetensors", "m/c.json"]
+    )
     assert first_words == {"train": names}
     assert logged.endswith("and 7 others read as the train split; ignored labels.txt, more.csv (no labelled data).")
     documents = load_corpus(tmp_path / "in")["train"]["doc_id"]

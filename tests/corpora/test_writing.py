@@ -200,7 +200,8 @@ def corpora_of(draw, also="", unknown=False):
     """Corpora of IOB2, with or without parts of speech, documents and a test split."""
     types = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=3, unique=True))
     labels = ["O", *(f"{prefix}-{name}" for name in sorted(types) for prefix in "BI")]
-    word, with_pos, with_docs, splits = texts(also), draw(st.booleans()), draw(st.booleans()), {}
+    word = texts(also).map(lambda text: text.strip(" ") or text)  # reading removes blanks around words
+    with_pos, with_docs, splits = draw(st.booleans()), draw(st.booleans()), {}
     for split in draw(st.sampled_from([["train"], ["train", "test"]])):
         # Reading refuses a type without an example in training.
         sentences = [[(draw(word), f"B-{name}") for name in types]]
