@@ -155,7 +155,7 @@ def test_two_models_are_compared_with_the_sentences_in_which_they_differ(folder,
     assert f"    other:     {', '.join(f'{kind} {text!r}' for kind, text in row['other']) or 'nothing'}" in output
     assert "unlike knows none of the labels" in evaluate("m", model("unlike", labels=["O", "B-X"]), "data", fails=True)
     evaluate(model("part", labels=["O", "B-PER"]), "data")
-    assert "part does not know I-PER" in caplog.text
+    assert "part lacks the labels I-PER" in caplog.text
 
 
 def test_a_model_is_compared_with_predictions_in_another_scheme(folder, corpus, model, figures, evaluate):

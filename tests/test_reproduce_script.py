@@ -106,19 +106,8 @@ def reproduced(folder):
 @pytest.mark.slow
 @posix
 def test_the_same_command_continues_what_was_interrupted(folder, tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "hf_xorner",
-        "reproduce",
-        "towns.yaml",
-        "--jobs",
-        "1",
-        "--seeds",
-        "1",
-        "--output",
-        str(tmp_path),
-    ]
+    words = ["reproduce", "towns.yaml", "--jobs", "1", "--seeds", "1", "--output", str(tmp_path)]
+    command = [sys.executable, "-m", "hf_xorner", *words]
     options = {"cwd": folder, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, **INTERRUPTIBLE, **options)
     while not list(tmp_path.glob("crf/*/checkpoint-*/trainer_state.json")):

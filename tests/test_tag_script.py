@@ -45,18 +45,8 @@ def tag(script, tagger_folder):
 
 
 def command(model, source, *options):
-    return [
-        sys.executable,
-        "-m",
-        "hf_xorner",
-        "tag",
-        str(source),
-        "--model",
-        model,
-        "--device",
-        "cpu",
-        *map(str, options),
-    ]
+    words = ["tag", str(source), "--model", model, "--device", "cpu", *map(str, options)]
+    return [sys.executable, "-m", "hf_xorner", *words]
 
 
 def objects(text):
@@ -443,9 +433,9 @@ def test_a_closed_pipe_ends_the_run_without_an_error(tmp_path, tagger_folder):
 
 
 PEAK = """
-import runpy, sys
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
+import sys
+from hf_xorner.cli import main
+main("tag", sys.argv[1:])
 print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM:")).split()[1])
 """
 
@@ -459,7 +449,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path, tagger_folder):
         records = ({"text": " ".join(draw.choice(SENTENCES)), "more": draw.randbytes(2500).hex()} for _ in range(count))
         source = tmp_path / f"{count}.jsonl"
         source.write_text("".join(f"{json.dumps(record)}\n" for record in records))
-        words = command(tagger_folder, source, "--output", tmp_path / f"out{count}.jsonl", "--batch_size", 16)[1:]
+        words = command(tagger_folder, source, "--output", tmp_path / f"out{count}.jsonl", "--batch_size", 16)[4:]
         done = run_python(["-c", PEAK, *words])
         assert done.returncode == 0, done.stderr[-3000:]
         peaks.append(int(done.stdout.split()[-1]) / 1024)

@@ -131,7 +131,9 @@ def find_unnamed(folder: Path) -> SplitFiles:
     """
     if (folder / _MODEL).is_file():
         raise DataError(f"{folder} is a model; name a corpus (for evaluate, the model comes first).")
-    files = [path for path in files_below(folder) if not (path.parent / _MODEL).is_file()]
+    files = files_below(folder)
+    models = {path.parent for path in files if path.name == _MODEL}
+    files = [path for path in files if path.parent not in models]
     data = _best([path for path in files if has_data_suffix(path) and not _reason_against(path)])
     if not data:
         names = _listed([path for path in files if not _OTHER_NAME.fullmatch(path.name)], folder)

@@ -277,10 +277,7 @@ def _check_labels(tagger: Tagger, name: str, options: EvaluationOptions, corpus:
             f"corpus {', '.join(wanted[:3])}, …; score it on a corpus with its labels."
         )
     if lacking := [label for label in wanted if label not in known]:
-        _log.warning(
-            "%s does not know %s of %s, so it is wrong there; --types renames types.",
-            *(name, ", ".join(lacking[:6]), options.dataset),
-        )
+        _log.warning("%s lacks the labels %s of the corpus; --types renames types.", name, ", ".join(lacking[:6]))
 
 
 def _second(name: str, options: EvaluationOptions, corpus: Any) -> System | Tagger:

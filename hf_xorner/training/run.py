@@ -183,7 +183,9 @@ class TrainingRun(NamedTuple):
             checkpoint = checkpoint_to_resume(args)
             found: list[Any] = [[], False]
             if checkpoint and self.facts is not None:
-                found = [differences(checkpoint, self.facts), self._is_finished()]
+                has_model = Path(args.output_dir, FACTS_FILE).exists()
+                same = has_model and read_facts(args.output_dir)["options"] == plain(self.facts["options"])
+                found = [differences(checkpoint, self.facts), same]
             changed, finished = broadcast_object_list(found)  # from the main process
             if changed:
                 raise TrainingError(
@@ -215,12 +217,6 @@ class TrainingRun(NamedTuple):
             if self.facts is not None:
                 write_facts(trainer, self.facts, scores, counts, seconds)
         return scores
-
-    def _is_finished(self) -> bool:
-        """Return True if the folder has the model of a finished run with the same options."""
-        assert self.facts is not None
-        folder = Path(str(self.trainer.args.output_dir))
-        return (folder / FACTS_FILE).exists() and read_facts(folder)["options"] == plain(self.facts["options"])
 
     def score(self) -> tuple[dict[str, dict[str, Any]], dict[str, list[list[int]]], float]:
         """Return scores and counts of sentences of each held-out split, and the seconds of the last prediction."""
