@@ -56,17 +56,21 @@ def option(
 
 
 def check_values(options: Any) -> None:
-    """Raise a ValueError for a value of an `option` that is out of its bounds or choices, or an empty string."""
+    """Raise a ValueError for a value of an `option` of a wrong kind, out of bounds or choices, or an empty string."""
     for entry in fields(options):
         value, metadata = getattr(options, entry.name), entry.metadata
         if value is None or "bounds" not in metadata:
             continue
         if value == "":
             raise ValueError(f"{entry.name} is empty; give it a value, or leave the option out.")
+        if isinstance(entry.default, bool) and not isinstance(value, bool):
+            raise ValueError(f"{entry.name}={value!r} must be true or false.")
         choices, bounds = metadata.get("choices"), metadata["bounds"]
         if choices and value not in choices:
             raise ValueError(f"{entry.name}={value!r} is unknown; choose one of {', '.join(choices)}.")
-        if bounds and not (isinstance(value, int | float) and bounds[0] <= value <= bounds[1] and math.isfinite(value)):
+        values = value if isinstance(value, list) else [value]
+        numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in values)
+        if bounds and not (numbers and all(bounds[0] <= each <= bounds[1] for each in values)):
             most = f" to {bounds[1]}" if math.isfinite(bounds[1]) else " up"
             raise ValueError(f"{entry.name}={value!r} must be a number from {bounds[0]}{most}.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from ..errors import UsageError
 from ..evaluation.evaluate import EvaluationOptions, score, write
 from ..evaluation.tables import report_text
 from ..options import read_options
@@ -27,6 +28,8 @@ def run(words: Sequence[str]) -> None:
     """Print the scores, then write the files."""
     if len(list(takewhile(lambda word: not word.startswith("-"), words))) == 3:
         model, second, corpus, *rest = words
+        if any(word.startswith("--compare") for word in rest):
+            raise UsageError(f"both {second} and --compare name the other system; leave one of them out.")
         words = [model, corpus, f"--compare={second}", *rest]
     options = read_options(Options, words)
     system, figures = score(options)

@@ -7,8 +7,6 @@ resample one sentence at a time, and compare scores as floats, which misses ties
 """
 
 from collections.abc import Iterator
-from itertools import islice, product
-from math import comb, prod
 from typing import Any
 
 import numpy as np
@@ -69,7 +67,7 @@ def randomisation_test(
     compare sentence by sentence are misleading). Differences are compared as fractions, so that ties count.
 
     Sentences with the same difference between the systems are interchangeable, so only the number of swapped ones
-    matters. If there are at most ``trials`` outcomes, all are weighted by their probability, and the p value is exact.
+    matters.
 
     Args:
         counts_a: The counts of one system by sentence; see `bootstrap_intervals`.
@@ -78,33 +76,28 @@ def randomisation_test(
         seed: The seed of the random numbers.
 
     Returns:
-        For ``precision``, ``recall`` and ``f1``, or for ``accuracy``: ``p``, between 0 and 1; unless it is exact, 1 is
-        added to numerator and denominator (Noreen's estimate, which is never 0); ``difference``, the score of the first
-        system minus that of the second, in percent; ``trials``, the number of trials or of outcomes; ``exact``, true if
-        all outcomes were weighted.
+        For ``precision``, ``recall`` and ``f1``, or for ``accuracy``: ``p``, between 0 and 1, with 1 added to numerator
+        and denominator (Noreen's estimate, which is never 0); ``difference``, the score of the first system minus that
+        of the second, in percent.
     """
     first, second = (counts.sum(axis=0, keepdims=True) for counts in (counts_a, counts_b))  # (1, columns)
     kinds, sizes = _kinds_of_difference(counts_a - counts_b)
-    outcomes = prod(size + 1 for size in sizes.tolist())
-    exact = outcomes <= trials
     figures = _FIGURES[counts_a.shape[1]]
     extreme = dict.fromkeys(figures, 0)
-    for swapped, weights in _every_outcome(sizes) if exact else _random_outcomes(sizes, trials, seed):
+    rng = np.random.default_rng(seed)
+    for draws in _chunks(trials):
+        swapped = rng.binomial(sizes, 0.5, size=(draws, len(sizes)))
         # A swap moves a difference from one system to the other; without swaps, a kind has size times its difference.
         differences = (sizes - 2 * swapped) @ kinds  # (draws, columns)
         mixture_a, mixture_b = (first + second + differences) // 2, (first + second - differences) // 2
         for name, figure in figures.items():
             drawn, drawn_whole = _distance(mixture_a, mixture_b, figure)
             observed, observed_whole = _distance(first, second, figure)
-            as_far = np.asarray(drawn * observed_whole >= observed * drawn_whole, dtype=bool)
-            extreme[name] += int(weights[as_far].sum())
+            extreme[name] += int((drawn * observed_whole >= observed * drawn_whole).sum())
     return {
         name: {
-            # Integers of any size, whose quotient Python rounds correctly.
-            "p": extreme[name] / 2 ** int(sizes.sum()) if exact else (1 + extreme[name]) / (1 + trials),
+            "p": (1 + extreme[name]) / (1 + trials),
             "difference": (_percent(_fraction(first, figure)) - _percent(_fraction(second, figure))).item(),
-            "trials": outcomes if exact else trials,
-            "exact": exact,
         }
         for name, figure in figures.items()
     }
@@ -119,24 +112,6 @@ def _kinds_of_difference(differences: IntArray) -> tuple[IntArray, IntArray]:
     leading = np.take_along_axis(differences, (differences != 0).argmax(axis=1)[:, None], axis=1)
     kinds, sizes = np.unique(differences * np.sign(leading), axis=0, return_counts=True)
     return kinds, sizes.astype(np.int64)
-
-
-def _every_outcome(sizes: IntArray) -> Iterator[tuple[IntArray, NDArray[Any]]]:
-    """Yield all numbers of swapped sentences by kind, (draws, kinds), and the number of subsets for each of them.
-
-    The weights are Python integers, as they may exceed 64 bits.
-    """
-    outcomes = product(*(range(size + 1) for size in sizes.tolist()))
-    while rows := list(islice(outcomes, _DRAWS)):
-        weights = [prod(map(comb, sizes.tolist(), row)) for row in rows]
-        yield np.array(rows, dtype=np.int64), np.array(weights, dtype=object)
-
-
-def _random_outcomes(sizes: IntArray, trials: int, seed: int) -> Iterator[tuple[IntArray, NDArray[Any]]]:
-    """Yield random numbers of swapped sentences by kind, (draws, kinds), each of weight 1."""
-    rng = np.random.default_rng(seed)
-    for size in _chunks(trials):
-        yield rng.binomial(sizes, 0.5, size=(size, len(sizes))), np.ones(size, dtype=np.int64)
 
 
 def _chunks(draws: int) -> Iterator[int]:

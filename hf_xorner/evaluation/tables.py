@@ -68,11 +68,8 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
         yield _table(f"Entities with a min_score of {least}", _KEPT, rows.items(), "split")
     if "compare" in report:
         scores, better, worse, sentences = report["compare"].values()
-        rows = [
-            (name, {**row, "p": f"{row['p']:.4g}", "trials": f"{row['trials']:,}{' (all)' * row['exact']}"})
-            for name, row in scores.items()
-        ]
-        columns = {name: name for name in ("difference", "p", "trials")}
+        rows = [(name, {**row, "p": f"{row['p']:.4g}"}) for name, row in scores.items()]
+        columns = {name: name for name in ("difference", "p")}
         yield _table("Difference to the other system, and its p value by randomisation", columns, rows)
         title = f"Fewer mistakes than the other in {better:,} sentences, more in {worse:,}; greatest differences"
         yield _sentences(title, sentences, ("gold", "predicted", "other"))

@@ -153,7 +153,9 @@ class RunArguments(Reading):
         group="distillation",
         aliases=("--text",),
     )
-    seeds: list[int] = option([], "Train once per seed, into the folders seed-N of output_dir.", group="training")
+    seeds: list[int] = option(
+        [], "Train once per seed, into the folders seed-N of output_dir.", group="training", bounds=(0, 2**32 - 1)
+    )
     overwrite: bool = option(
         False, "Replace the model, or the unfinished run, in output_dir, and the model on the Hub.", group="output"
     )

@@ -25,7 +25,7 @@ from transformers.utils import CONFIG_NAME
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import hold_out
-from ..corpora.load import Source, name_of
+from ..corpora.load import Source, inputs_of, name_of
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
@@ -85,11 +85,13 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
     """Check that a run can use its output folder.
 
     Raises:
-        DataError: If it holds the model that training continues from, a teacher or the encoder.
+        DataError: If it is the folder of the corpus, or holds the model that training continues from, a teacher or the
+            encoder.
         TrainingError: If it cannot be written, another run is writing it, or it holds an unfinished run or a model that
             this run neither resumes nor may overwrite.
     """
     folder = Path(str(training.output_dir))
+    check_apart(folder, *inputs_of(run.dataset, run.data_dir))
     for name in filter(None, (run.model_name_or_path, run.context, *run.teacher)):
         model = Path(name).resolve()
         # A run deletes its older checkpoints.

@@ -287,10 +287,10 @@ class TaggerConfig(PreTrainedConfig):
             bounds, value = BOUNDS.get(entry.name) or BOUNDS.get(kind), getattr(self, entry.name)
             if kind == "bool" and not isinstance(value, bool):
                 raise ValueError(f"{entry.name}={value!r} must be true or false.")
-            if bounds is None or value is None:
+            if bounds is None or (value is None and "None" in kind):
                 continue
             least, most = bounds
-            values = value if isinstance(value, (list, tuple)) else [value]
+            values = value if isinstance(value, (list, tuple)) and "list" in kind else [value]
             number_type, whole = ((int, float), "") if "float" in kind else (int, ", and whole")
             numbers = all(isinstance(number, number_type) and least <= number <= most for number in values)
             if len(values) > _LONGEST_LIST or not numbers or (not values and entry.name in _NOT_EMPTY):

@@ -69,39 +69,28 @@ def paired_counts(draw):
     return pair
 
 
+def near(p, trials=10_000):
+    """The estimate of a p value from random trials; six standard deviations are allowed."""
+    return pytest.approx((1 + trials * p) / (1 + trials), abs=6 * np.sqrt(p * (1 - p) / trials) + 1e-9)
+
+
 @given(paired_counts())
-def test_small_cases_equal_the_enumeration_of_all_swaps(pair):
+def test_small_cases_approximate_the_enumeration_of_all_swaps(pair):
     expected = p_by_brute_force(*pair)
     result = randomisation_test(*pair)
     assert tuple(result) == SPAN_FIGURES
     for name in SPAN_FIGURES:
-        assert result[name]["exact"]
-        assert result[name]["p"] == pytest.approx(expected[name], abs=1e-12)
+        assert result[name]["p"] == near(expected[name])
 
 
-def test_equal_differences_are_weighted_exactly():
-    # The sign test: of 300 sentences, one system is right in 180 and the other in 120.
-    counts_a = np.array([[1, 1]] * 180 + [[0, 1]] * 120)
+def test_many_sentences_approximate_the_sign_test():
+    # Of 300 sentences, one system is right in 170 and the other in 130.
+    counts_a = np.array([[1, 1]] * 170 + [[0, 1]] * 130)
     counts_b = 1 - counts_a
     counts_b[:, 1] = 1
     result = randomisation_test(counts_a, counts_b)["accuracy"]
-    tail = sum(comb(300, k) for k in range(301) if abs(k - 150) >= 30)
-    assert result == {"p": tail / 2**300, "difference": pytest.approx(20), "trials": 301, "exact": True}
-
-
-def test_sampled_p_values_approximate_the_exact_ones():
-    rng = np.random.default_rng(5)
-    gold = rng.integers(0, 9, 12)
-    pair = system(rng, gold, 0.9), system(rng, gold, 0.7)
-    exact, trials = randomisation_test(*pair), 100
-    assert exact["f1"]["exact"]
-    assert not randomisation_test(*pair, trials=trials)["f1"]["exact"]
-    sampled = [randomisation_test(*pair, trials=trials, seed=seed) for seed in range(200)]
-    for name in SPAN_FIGURES:
-        p = exact[name]["p"]
-        mean = np.mean([test[name]["p"] for test in sampled])
-        expected = (1 + trials * p) / (1 + trials)
-        assert mean == pytest.approx(expected, abs=4 * np.sqrt(p * (1 - p) / (trials * len(sampled))) + 1e-12)
+    tail = sum(comb(300, k) for k in range(301) if abs(k - 150) >= 20)
+    assert result == {"p": near(tail / 2**300), "difference": pytest.approx(40 / 3)}
 
 
 def test_ties_are_found_without_rounding_errors():
@@ -109,7 +98,7 @@ def test_ties_are_found_without_rounding_errors():
     counts_b = np.array([[1, 2, 1], [1, 3, 1], [1, 2, 2]])
     # Half of the swaps leave precisions of 3/5 and 3/7, or two that are as far apart; in floats, a quarter does.
     assert p_by_brute_force(counts_a, counts_b)["precision"] == 0.5
-    assert randomisation_test(counts_a, counts_b)["precision"]["p"] == 0.5
+    assert randomisation_test(counts_a, counts_b)["precision"]["p"] == near(0.5)
 
 
 def test_large_counts_are_compared_exactly():
@@ -120,7 +109,7 @@ def test_large_counts_are_compared_exactly():
     assert randomisation_test(counts_a, counts_b)["f1"]["p"] == 1.0
     counts_b[1, 0] = large - 1
     counts_a[1, 0] = large
-    assert randomisation_test(counts_a, counts_b)["f1"]["p"] == 0.5
+    assert randomisation_test(counts_a, counts_b)["f1"]["p"] == near(0.5)
 
 
 def naive_bootstrap(counts, resamples, seed):
@@ -149,7 +138,7 @@ def test_empty_and_identical_systems_can_be_tested():
     assert bootstrap_intervals(np.zeros((7, 2), dtype=int)) == {"accuracy": [0.0, 0.0]}
     counts = np.array([[1, 2, 3], [0, 0, 0], [2, 2, 2]])
     for result in randomisation_test(counts, counts).values():
-        assert result == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
+        assert result == {"p": 1.0, "difference": 0.0}
 
 
 def test_the_seed_determines_the_results():

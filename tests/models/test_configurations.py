@@ -24,6 +24,8 @@ WRONG = [
         "context_overlap=8 must be smaller than the 8 pieces",
     ),
     ("att-bilstm-cnn", {"attention_window": 8, "attention_overlap": 8}, "attention_overlap=8"),
+    ("bilstm-cnn", {"dropout": None}, "dropout=None must be from"),
+    ("bilstm-cnn", {"dropout": [0.1]}, "dropout=[0.1] must be from"),
     ("bilstm-cnn", {"hidden_size": 100.0}, "hidden_size=100.0 must be from 1 to 16,384, and whole"),
     ("bilstm-cnn", {"casing_features": "false"}, "casing_features='false' must be true or false"),
     ("lstm-crf", {"cell": "peephole"}, "cell='peephole' is unknown to LstmCrfConfig"),

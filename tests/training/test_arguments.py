@@ -86,7 +86,14 @@ def test_values_that_would_give_nonsense_are_refused(tmp_path):
             ("eval_strategy", "magic"),
         ),
         *(("hold_out", 1), ("recased", 1.5), ("average_epochs", -1), ("vectors", ""), ("vectors_as", "loud")),
-        *(("model_type", "bert"), ("keep_labels", True), ("teacher_text", ["a"]), ("train_only", "head")),
+        *(
+            ("calibrate", "false"),
+            ("seeds", "1 2"),
+            ("model_type", "bert"),
+            ("keep_labels", True),
+            ("teacher_text", ["a"]),
+            ("train_only", "head"),
+        ),
         *(("decodr", "crf"), ("vocab_size", 5), ("char_types", "a"), ("id2label", {}), ("context_encoder", {})),
     ]
     for name, value in refused:

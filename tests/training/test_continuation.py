@@ -318,7 +318,9 @@ def test_default_options_come_from_the_model(tmp_path, corpora_of_types):
         prepare(RunArguments(model_name_or_path=str(tmp_path / "old"), digits="zero"), training, {})
 
 
-def test_overwriting_the_model_is_refused(tokenizer, tmp_path, corpora_of_types):
+def test_overwriting_the_model_or_the_corpus_is_refused(tokenizer, tmp_path, corpora_of_types):
+    with pytest.raises(ValueError, match="is an input"):
+        prepared(corpora_of_types["B"], corpora_of_types["B"], "--overwrite")
     for folder, source in (("old", tmp_path / "old"), ("run", tmp_path / "run" / "checkpoint-3")):
         saved(source, "bilstm-cnn", tokenizer)
         with pytest.raises(ValueError, match="is an input"):
