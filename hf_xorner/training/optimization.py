@@ -26,6 +26,21 @@ def decay_by_epoch(optimizer: Optimizer, decay: float, steps_per_epoch: int) -> 
     return LambdaLR(optimizer, lambda step: 1 / (1 + decay * (step // steps_per_epoch)))
 
 
+class NoDenormals(TrainerCallback):
+    """Sets values up to 1e-30 of an optimizer's state on a CPU to 0, every 100 steps.
+
+    In steps without a word, the momentum of its vector shrinks until it is denormal, below 1e-38, and rounding keeps it
+    from reaching 0. A CPU takes up to 20 times as long for denormal numbers.
+    """
+
+    def on_step_end(self, args: Any, state: Any, control: Any, optimizer: Any = None, **kwargs: Any) -> None:
+        """Set small values to 0."""
+        if state.global_step % 100 == 0:
+            for value in [value for values in optimizer.state.values() for value in values.values()]:
+                if isinstance(value, Tensor) and value.is_cpu and value.is_floating_point():
+                    value.copy_(nn.functional.hardshrink(value, 1e-30))
+
+
 class EpochAverage(TrainerCallback):
     """Keeps the trained weights after each of the last epochs; a resumed run has none from before it was interrupted.
 

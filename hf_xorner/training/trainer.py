@@ -16,7 +16,7 @@ from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from .arguments import TaggerTrainingArguments
 from .batches import TEACHER_PAIRS, TaggingCollator
-from .optimization import Nadam, decay_by_epoch
+from .optimization import Nadam, NoDenormals, decay_by_epoch
 from .progress import EpochProgress
 
 #: The best F1 or accuracy, in percent.
@@ -83,6 +83,7 @@ class TaggerTrainer(Trainer):
         # The model divides the loss by the result of `_get_num_items_in_batch`.
         self.model_accepts_loss_kwargs = True
         self._words = getattr(self.data_collator, "words", "tokens")
+        self.add_callback(NoDenormals)
         # Progress callbacks of the user and of notebooks are kept.
         stock = (ProgressCallback, PrinterCallback)
         callbacks = options.get("callbacks") or ()

@@ -7,7 +7,7 @@ from runs import labelled, make_trainer
 from transformers import TrainerCallback
 
 from hf_xorner.training import TaggerTrainer
-from hf_xorner.training.optimization import Nadam
+from hf_xorner.training.optimization import Nadam, NoDenormals
 
 SHAPES = [(3, 4), (5,), (), (2, 1, 3)]
 
@@ -128,6 +128,29 @@ def test_optimizers_of_the_trainer_match_their_definitions(trainer_of, options):
     expected = sgd_by_definition(*arrays, 0.9) if options is SGD else nadam_by_definition(*arrays, 0.8, 0.9, 1e-3)
     after = dict(trainer.model.named_parameters())
     same([after[name].detach().double().numpy() for name in names], expected, 2e-5)
+
+
+class WordsOnce(TrainerCallback):
+    """Gives word vectors a gradient in the first step alone, as a word has that occurs once."""
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
+        if state.global_step:
+            model.features.words.weight.grad.zero_()
+
+
+def test_momentum_does_not_become_denormal(trainer_of):
+    momenta = []
+    for remove in (False, True):
+        trainer, _ = trainer_of(str(remove), optimizer="sgd", momentum=0.4, learning_rate=0.01, max_steps=100)
+        trainer.add_callback(WordsOnce)
+        if remove:
+            trainer.remove_callback(NoDenormals)
+        trainer.train()
+        states = trainer.optimizer.state.values()
+        momenta.append(torch.cat([state["momentum_buffer"].flatten() for state in states]))
+    actual, denormal = momenta
+    assert 0 < denormal[denormal != 0].abs().min() < torch.finfo(torch.float32).tiny
+    assert torch.equal(actual, denormal.where(denormal.abs() > 1e-30, 0.0))
 
 
 @pytest.mark.parametrize(
