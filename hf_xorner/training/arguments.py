@@ -291,6 +291,7 @@ class TaggerTrainingArguments(TrainingArguments):
 
 #: Options for which Python code and YAML may give one value in place of a list.
 _LISTS = {"seeds", "more_data", "teacher", "teacher_text", "fallback"}
+_LISTS |= {"char_widths", "context_layers", "context_widths", "dilations"}
 
 
 def arguments_of(

@@ -101,9 +101,8 @@ def options_of(
         "model_type": "",
     }
     values = {**config_fields, **training.to_dict(), **asdict(run)}
-    always: tuple[str, ...] = ()
-    if run.model_name_or_path is None:
-        always = CHOSEN
+    always = CHOSEN if run.model_name_or_path is None else ()
+    if always:
         values.setdefault("singleton_dropout", CONFIGS[run.model_type].singleton_dropout)
     return {
         name: _without_folder(plain(value)) if name in (*INPUTS, "dataset", "more_data") else plain(value)

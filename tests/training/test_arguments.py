@@ -61,8 +61,9 @@ def test_options_override_the_recipe_and_null_removes_them(tmp_path):
     assert (run.model_type, run.tag_column, training.lr_scheduler_kwargs) == ("bilstm-cnn", "3", {"num_cycles": 2})
     assert (training.learning_rate, training.max_steps, training.use_cpu) == (0.001, 9, True)
     assert config == {"decoder": "softmax"}
-    run = arguments_of({"seeds": 3, "more_data": [Path("further.conll")], "dataset": "xor"}, "li2020/table1/cross")[0]
-    assert (run.seeds, run.more_data, run.dataset) == ([3], ["further.conll"], "xor")
+    options = {"seeds": 3, "more_data": [Path("further.conll")], "dataset": "xor", "char_widths": 3}
+    run, _, config = arguments_of(options, "li2020/table1/cross")
+    assert (run.seeds, run.more_data, run.dataset, config["char_widths"]) == ([3], ["further.conll"], "xor", [3])
     with pytest.raises(ValueError, match="The recipe 'missing\\.yaml' is unknown"):
         arguments_of({}, "missing.yaml")
     taken = dict.fromkeys(("optimizer", "momentum", "epoch_decay", "char_filters"))
