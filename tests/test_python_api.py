@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import runpy
+from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
@@ -99,6 +100,8 @@ def test_data_in_memory_and_short_names_of_options_are_taken(corpus, tmp_path):
     scores = evaluate(tagger, splits, resamples=0)
     assert scores == evaluate(tagger, corpus, resamples=0) and scores["f1"] > 0
     assert evaluate(tagger, splits["test"], "train", resamples=0)["f1"] == scores["f1"]
+    with pytest.raises(ValueError, match="xor: no such file or folder"):
+        train(Path("xor"), output_dir=tmp_path / "other", use_cpu=True)  # a Path never names a corpus
 
 
 def test_tag_returns_a_list_and_stream_an_iterator(trained):

@@ -55,7 +55,7 @@ def split_of(path: Path) -> str | None:
     """Return the split in a file name, or None.
 
     ``wnut17train.conll``, ``emerging.dev.conll``, ``eng.testb`` and ``validation.txt.gz`` each name a split; a name
-    with two splits, or without a suffix of labelled data, names none. ``eval`` means the validation split.
+    with two splits, or with another suffix than labelled data, names none. ``eval`` means the validation split.
     """
     if path.name.startswith(".") or (suffix_of(path) and not has_data_suffix(path)):
         return None

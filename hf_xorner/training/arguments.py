@@ -168,7 +168,7 @@ class RunArguments(Reading):
         self.origin: tuple[TaggerConfig, WordCharTokenizer] | None = None
         # The names of the options that the user or the recipe set; filled by `arguments_of`.
         self.explicit: set[str] | None = None
-        # Data in memory, used in place of `dataset`; set by `train`.
+        # Data in memory, or a Path, which never names a corpus; used in place of `dataset`. Set by `train`.
         self.data: Any = None
         if self.vectors == AUTO:
             for name in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):

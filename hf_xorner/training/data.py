@@ -228,7 +228,7 @@ def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> li
     """
     sentences: list[list[str]] = []
     for name in files:
-        lines = read_text(expanded(name)).split("\n")
+        lines = read_text(expanded(name), "utf-8-sig").split("\n")
         in_file = [words for line in lines if (words := tokenize(line))]
         if not in_file:
             raise DataError(f"{name} has no words; name a file of plain text with one sentence per line.")

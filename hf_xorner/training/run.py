@@ -443,15 +443,12 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
     """
     options = full_names(options, RunArguments, TaggerTrainingArguments)
     source = options.pop("dataset", dataset)
-    in_memory = not isinstance(source, (str, Path, type(None)))
     if source is not None:
         options["dataset"] = name_of(source)
     run, training, config_fields = arguments_of(options, recipe)
-    run.data = source if in_memory else None
+    run.data = None if isinstance(source, str) else source
     if training.push_to_hub:
-        raise ValueError(
-            "push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder instead."
-        )
+        raise ValueError("push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder.")
     folder = str(training.output_dir)
     with folder_locked(folder, training):
         scores = {ready.trainer.args.seed: ready.train() for ready in each_run(run, training, config_fields)}

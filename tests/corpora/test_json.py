@@ -65,6 +65,7 @@ def test_parts_of_speech_and_documents_are_read(load):
     records = [{"tokens": ["Ann"], "tags": ["O"], "pos": ["N"], "doc_id": name} for name in ("a", 7, None)]
     split = load("".join(json.dumps(record) + "\n" for record in records), "x.jsonl")
     assert (list(split["pos_tags"]), list(split["doc_id"])) == ([["N"]] * 3, ["a", "7", None])
+    assert "pos_tags" not in load('{"tokens": ["Ann"], "tags": ["O"], "pos_tags": [22]}', "numbers.jsonl").column_names
 
 
 BAD = [

@@ -210,6 +210,8 @@ def parts_of_speech(record: dict[str, Any], reading: Reading, place: str) -> lis
         key = find_key(record, (), reading.pos_column, "parts of speech", "pos_column", place)
     if key is None or record[key] is None:
         return None
+    if reading.pos_column is None and type(record[key]) is list and any(type(value) is int for value in record[key]):
+        return None  # numbers without names, as in exports of CoNLL-2003 from the Hub
     return strings(record, key, place)
 
 
