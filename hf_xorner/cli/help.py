@@ -118,7 +118,7 @@ def _read() -> dict[str, Any]:
 
 def generate() -> dict[str, Any]:
     """Generate the content of help.json from the options of the subcommands."""
-    from ..options import Parser  # imports torch
+    from ..options import Parser  # imports transformers
 
     entries: dict[str, Any] = {}
     for command in COMMANDS:

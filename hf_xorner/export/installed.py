@@ -38,6 +38,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print each text with its entities, one JSON object per line.")
     parser.add_argument("text", nargs="*", help="A text; by default the lines of standard input.")
     texts = parser.parse_args().text or (line.strip("\r\n\ufeff") for line in sys.stdin or ())
+    for stream_of_text in filter(None, (sys.stdin, sys.stdout)):  # on Windows, pipes have another encoding
+        stream_of_text.reconfigure(encoding="utf-8")
     if hasattr(signal, "SIGPIPE"):  # not on Windows; the reader of the output, such as head, may close it
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:

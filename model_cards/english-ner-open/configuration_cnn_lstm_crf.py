@@ -23,6 +23,7 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
 
     Defaults other than in `TaggerConfig`:
         word_dim: 100.
+        max_word_chars: 45, as in ma2016's program; the paper does not say.
         char_dim: 30.
         char_filters: 30, of one width, 3, over the vectors of characters alone.
         char_activation: "tanh", and `char_padding` 2: as in ma2016's program; the paper mentions neither.
@@ -33,6 +34,7 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
         crf_boundaries: "start": the paper's first pair begins with a start symbol; its last pair ends with a word.
         malformed_spans: "repair", as by conlleval; the paper does not say.
         loss_reduction: "sentence".
+        initializer: "uniform".
     """
 
     model_type = "cnn-lstm-crf"
