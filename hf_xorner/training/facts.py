@@ -105,7 +105,7 @@ def options_of(
     if always:
         values.setdefault("singleton_dropout", CONFIGS[run.model_type].singleton_dropout)
     return {
-        name: _without_folder(plain(value)) if name in (*INPUTS, "dataset", "more_data") else plain(value)
+        name: _without_folder(plain(value), run.data_dir) if name in (*INPUTS, "dataset", "more_data") else plain(value)
         for name, value in sorted(values.items())
         if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
         if name in always or plain(value) != plain(defaults.get(name))
@@ -152,7 +152,7 @@ def _data_facts(
     """
     counts = ("sentences", "tokens", "entities", "per_type", "per_tag")
     data: dict[str, Any] = {
-        "source": _without_folder(run.dataset),
+        "source": _without_folder(run.dataset, run.data_dir),
         "fingerprint": fingerprint,
         "splits": {
             split: {name: figures[name] for name in counts if name in figures}
@@ -164,7 +164,7 @@ def _data_facts(
     if more:
         data["more_data"] = [
             {
-                "source": _without_folder(name),
+                "source": _without_folder(name, run.data_dir),
                 "fingerprint": split_fingerprint(train, TRAIN),
                 "sentences": len(train),
             }
@@ -301,11 +301,11 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
-def _without_folder(value: Any) -> Any:
-    """Reduce paths to their names; names of corpora and repositories, and other values, are unchanged."""
+def _without_folder(value: Any, data_dir: str | None = None) -> Any:
+    """Reduce paths, also those relative to `data_dir`, to their names; other values are unchanged."""
     if isinstance(value, list):
-        return [_without_folder(item) for item in value]
+        return [_without_folder(item, data_dir) for item in value]
     if not isinstance(value, str) or not ("/" in value or os.sep in value or value in (".", "..")):
         return value
-    is_path = value.startswith((os.sep, ".", "~")) or os.path.exists(value)
+    is_path = value.startswith((os.sep, ".", "~")) or any(map(os.path.exists, (value, f"{data_dir or '.'}/{value}")))
     return os.path.basename(os.path.abspath(value)) if is_path else value
