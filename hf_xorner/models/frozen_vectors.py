@@ -103,6 +103,7 @@ class ComposedVectors(FrozenVectors):
         super().__init__(config.piece_vocab_size + 1, dim, config.composed_bits)
         self.register_buffer("mix", torch.zeros(dim, ROLES * dim))
         self.register_buffer("bias", torch.zeros(dim))
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Start with zero vectors, and with the mean of the pieces as the composition."""

@@ -255,8 +255,8 @@ class TrainingRun(NamedTuple):
         )
         logits = output.predictions[labelled]
         probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the predicted labels
-        finite = np.isfinite(probabilities).all()  # not after training that diverged
-        system = System(split[TOKENS], gold, predicted, probabilities if finite else None)
+        # They are not finite after training that diverged.
+        system = System(split[TOKENS], gold, predicted, probabilities if np.isfinite(probabilities).all() else None)
         return system, output.metrics.get("test_runtime", 0.0)
 
 
