@@ -9,26 +9,34 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
     from .entities import Entities, Entity
+    from .errors import DataError
     from .evaluation.evaluate import evaluate
+    from .export.runtime import OnnxTagger
     from .files import english
     from .hub import publish
     from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
     from .models.tokenization_word_char import WordCharTokenizer
     from .tagger import Tagger
-    from .training import TaggerTrainer
+    from .training.arguments import TaggerTrainingArguments
+    from .training.batches import TaggingCollator
     from .training.run import train
+    from .training.trainer import TaggerTrainer
 
 __version__ = "0.3.0"
 
 __all__ = [
+    "DataError",
     "Entities",
     "Entity",
+    "OnnxTagger",
     "Tagger",
     "TaggerConfig",
     "TaggerForTokenClassification",
     "TaggerOutput",
     "TaggerTrainer",
+    "TaggerTrainingArguments",
+    "TaggingCollator",
     "WordCharTokenizer",
     "english",
     "evaluate",
@@ -42,13 +50,17 @@ __all__ = [
 _LAZY = {
     "corpora": ("load_corpus", "xor_corpus"),
     "entities": ("Entities", "Entity"),
+    "errors": ("DataError",),
     "evaluation.evaluate": ("evaluate",),
+    "export.runtime": ("OnnxTagger",),
     "files": ("english",),
     "hub": ("publish",),
     "models.configuration_tagger": ("TaggerConfig",),
     "models.modeling_tagger": ("TaggerForTokenClassification", "TaggerOutput"),
     "models.tokenization_word_char": ("WordCharTokenizer",),
     "tagger": ("Tagger",),
+    "training.arguments": ("TaggerTrainingArguments",),
+    "training.batches": ("TaggingCollator",),
     "training.run": ("train",),
     "training.trainer": ("TaggerTrainer",),
 }

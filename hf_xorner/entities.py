@@ -6,7 +6,6 @@ The module does not import PyTorch, since an ONNX export copies it into `onnx_ta
 from __future__ import annotations
 
 import logging
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -59,7 +58,7 @@ def hue_of(label: str) -> int:
 
 
 class Entities(list[Entity]):
-    """The entities of a text, shown in colour in notebooks.
+    """The entities of a text, shown in colour in notebooks; slices keep the text, as do sums of the same text.
 
     Attributes:
         text: The text, or the list of words joined by blanks.
@@ -68,6 +67,14 @@ class Entities(list[Entity]):
     def __init__(self, entities: Iterable[Entity] = (), text: str = "") -> None:
         super().__init__(entities)
         self.text = text
+
+    def __getitem__(self, index: Any) -> Any:
+        selected = super().__getitem__(index)
+        return Entities(selected, self.text) if isinstance(index, slice) else selected
+
+    def __add__(self, other: Any) -> Any:
+        together = super().__add__(other)
+        return Entities(together, self.text) if getattr(other, "text", self.text) == self.text else together
 
     def redact(self, template: str = "[{label}]") -> Entities:
         """Return the text with its entities replaced; the entities keep their original texts for `restore`.
@@ -128,8 +135,9 @@ class Entities(list[Entity]):
 class Annotation(NamedTuple):
     """The words, labels and entities of one text or list of n words."""
 
-    places: np.ndarray  # (n, 2) start and end of every word in the text, or in the list of words joined by blanks
-    labels: np.ndarray  # (n,) the label id of every word; O in entities with a score that is too low
+    offsets: np.ndarray  # (n, 2) start and end of every word in the text, or in the list of words joined by blanks
+    labels: list[str]  # the label of every word; O in entities with a score that is too low
+    log_probs: np.ndarray  # (n, 2) log probability of every word's inner tag: marginal, and given the tag before
     entities: Entities
 
 
@@ -227,74 +235,70 @@ class BaseTagger(ABC):
         return min_score
 
     @abstractmethod
-    def label_words(self, words: Any, batch_size: int, of_spans: bool) -> tuple[np.ndarray, np.ndarray]:
+    def label_words(self, words: Any, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
         """Label words in batches of sentences of similar length.
 
         Args:
             words: The N words of sentences, from the tokenizer's `words_of`.
             batch_size: Sentences per batch; fewer if they are long.
-            of_spans: True for the probabilities that scores of spans need.
 
         Returns:
-            The label of every word, (N,), and its probability, (N,); or, with `of_spans`, the log probability of its
-            inner tag, marginal and given the tag of the previous word, (N, 2).
+            The label of every word, (N,), and the log probability of its inner tag, marginal and given the tag of the
+            previous word, (N, 2).
         """
 
-    def __call__(self, item: str | Sequence[str], min_score: NumberByLabel | None = None) -> Entities:
-        """Return the entities of one text, or of one list of words."""
-        # A word such as 10 000 000 has few blanks.
-        if isinstance(item, (list, tuple)) and "".join(map(str, item)).count(" ") > 3 * len(item):
-            raise ValueError("This is a list of texts, not of words; use tag() for several texts.")
-        return next(self.stream([item], min_score=min_score))
+    def __call__(
+        self,
+        texts: Any,
+        *,
+        is_split_into_words: bool = False,
+        batch_size: int = 128,
+        min_score: NumberByLabel | None = None,
+    ) -> Any:
+        """Return the entities of one text, or a list with those of several texts.
+
+        Args:
+            texts: A text, or several: a list, a column of a table or any other iterable of texts. A text may also be a
+                list of its words.
+            is_split_into_words: True if `texts` is one list of words.
+            batch_size: Texts per batch.
+            min_score: Leave out entities with a lower score; by default the attribute `min_score`.
+
+        Returns:
+            `Entities`, or a list of them for several texts.
+        """
+        if is_split_into_words and not isinstance(texts, str):
+            texts = list(texts)
+        if isinstance(texts, str) or (is_split_into_words and all(isinstance(word, str) for word in texts)):
+            return next(self.pipe([texts], batch_size, min_score))
+        return list(self.pipe(texts, batch_size, min_score))
+
+    def pipe(
+        self, texts: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
+    ) -> Iterator[Entities]:
+        """Yield the entities of every text or list of words, reading a few batches of a stream at a time."""
+        return (annotation.entities for annotation in self.annotate(texts, batch_size, min_score))
 
     def redact(
-        self, item: str | Sequence[str], template: str = "[{label}]", min_score: NumberByLabel | None = None
+        self, text: str | Sequence[str], template: str = "[{label}]", min_score: NumberByLabel | None = None
     ) -> Entities:
         """Replace the entities of one text; see `Entities.redact`."""
-        return self(item, min_score).redact(template)
-
-    def tag(
-        self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
-    ) -> list[Entities]:
-        """Return the entities of every text or list of words, in the order of the items."""
-        return list(self.stream(items, batch_size, min_score))
-
-    def stream(
-        self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
-    ) -> Iterator[Entities]:
-        """Yield the entities of every text or list of words, reading a few batches of the items at a time."""
-        return (annotation.entities for annotation in self.annotate(items, batch_size, min_score))
+        return next(self.pipe([text], min_score=min_score)).redact(template)
 
     def annotate(
-        self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
+        self, texts: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
     ) -> Iterator[Annotation]:
-        """Yield words, labels and entities of every text or list of words, as `stream` does."""
-        if isinstance(items, str):
-            raise TypeError("expected a list of texts; for one text, call the tagger: tagger(text).")
-        least = self.min_score if min_score is None else self._checked(min_score)
-        return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in self._ahead(items, batch_size))
-
-    def label(
-        self, sentences: Iterable[Sequence[str]], batch_size: int = 128
-    ) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Yield the labels and their probabilities of every list of words; `min_score` is not applied."""
-        return chain.from_iterable(self._label(ahead, batch_size) for ahead in self._ahead(sentences, batch_size))
-
-    def _ahead(self, items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
-        """Yield checked items of a stream, some batches at a time."""
+        """Yield words, labels and entities of every text or list of words, as `pipe` does."""
+        if isinstance(texts, str):
+            raise TypeError("expected several texts; for one text, call the tagger: tagger(text).")
+        if isinstance(texts, Mapping) or hasattr(texts, "columns") or hasattr(texts, "column_names"):
+            raise TypeError(f"a {type(texts).__name__} has several columns; pass that of the texts: tagger(x['text']).")
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} must be at least 1.")
-        checked = (checked_item(item, number) for number, item in enumerate(items))
-        yield from blocks_of(checked, batch_size * self.batches_ahead, len)
-
-    def _label(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
-        if any(isinstance(item, str) for item in items):
-            raise TypeError("label() reads lists of words; use tag() for texts.")
-        words = self.tokenizer.words_of(items, True)
-        labels, probabilities = self.label_words(words, batch_size, of_spans=False)
-        names = [self.labels[label] for label in labels.tolist()]
-        for begin, end in _bounds(words.counts):
-            yield names[begin:end], probabilities[begin:end]
+        least = self.min_score if min_score is None else self._checked(min_score)
+        checked = (checked_item(text, number) for number, text in enumerate(texts))
+        blocks = blocks_of(checked, batch_size * self.batches_ahead, len)
+        return chain.from_iterable(self._annotate(block, batch_size, least) for block in blocks)
 
     def _annotate(self, items: list[Any], batch_size: int, least: NumberByLabel) -> list[Annotation]:
         results: list[Any] = [None] * len(items)
@@ -304,34 +308,52 @@ class BaseTagger(ABC):
                 continue
             batch = [items[number] for number in numbers]
             words = self.tokenizer.words_of(batch, given_words)
-            places = _joined_places(words) if given_words else words.offsets
-            labels, path_log_probs = self.label_words(words, batch_size, of_spans=True)
+            offsets = _joined_offsets(words) if given_words else words.offsets
+            labels, log_probs = self.label_words(words, batch_size)
+            names = [self.labels[label] for label in labels.tolist()]
             texts = [" ".join(item) for item in batch] if given_words else batch
             for number, text, (begin, end) in zip(numbers, texts, _bounds(words.counts), strict=True):
-                results[number] = Annotation(places[begin:end], labels[begin:end], Entities((), text))
-            for place, entity in self._entities(texts, words.counts, places, labels, path_log_probs):
-                annotation = results[numbers[place]]
-                if entity.score < least_score(least, entity.label):
-                    annotation.labels[entity.word_start : entity.word_end] = self.labels.index("O")
-                else:
+                of_words = offsets[begin:end], names[begin:end], log_probs[begin:end]
+                results[number] = Annotation(*of_words, Entities((), text))
+            for index, entity in self._entities(texts, words.counts, offsets, labels, log_probs):
+                annotation = results[numbers[index]]
+                is_empty = not entity.text.strip()  # of words without characters
+                if not is_empty and entity.score >= least_score(least, entity.label):
                     annotation.entities.append(entity)
+                elif "O" in self.labels:
+                    left_out = slice(entity.word_start, entity.word_end)
+                    annotation.labels[left_out] = ["O"] * len(annotation.labels[left_out])
         return results
 
     def _entities(
-        self, texts: list[str], counts: np.ndarray, places: np.ndarray, labels: np.ndarray, path_log_probs: np.ndarray
+        self, texts: list[str], counts: np.ndarray, offsets: np.ndarray, labels: np.ndarray, log_probs: np.ndarray
     ) -> Iterator[tuple[int, Entity]]:
-        """Yield entities, each with the number of its text."""
+        """Yield entities, each with the index of its text."""
         chunks = chunks_of(self._kinds[labels], self._types[labels], counts)
         ends = counts.cumsum()
-        numbers = ends.searchsorted(chunks.first, "right")
-        columns = numbers, (ends - counts)[numbers], *chunks
-        for number, begin, first, end, kind in zip(*(column.tolist() for column in columns), strict=True):
-            # The marginal of the first word and the conditionals of the others: exact for a linear chain.
-            log_prob = float(path_log_probs[first, 0]) + sum(path_log_probs[first + 1 : end, 1].tolist())
-            start, stop = int(places[first, 0]), int(places[end - 1, 1])
-            offsets = {"start": start, "end": stop, "word_start": first - begin, "word_end": end - begin}
-            score = math.exp(min(log_prob, 0))
-            yield number, Entity(label=self.entity_labels[kind], text=texts[number][start:stop], **offsets, score=score)
+        indices = ends.searchsorted(chunks.first, "right")
+        scores = span_scores(log_probs, chunks.first, chunks.end)
+        columns = indices, (ends - counts)[indices], *chunks, scores
+        for index, begin, first, end, kind, score in zip(*(column.tolist() for column in columns), strict=True):
+            start, stop = int(offsets[first, 0]), int(offsets[end - 1, 1])
+            where = {"start": start, "end": stop, "word_start": first - begin, "word_end": end - begin}
+            yield index, Entity(label=self.entity_labels[kind], text=texts[index][start:stop], **where, score=score)
+
+
+def span_scores(log_probs: np.ndarray, first: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return the probabilities of spans: exact for a linear chain.
+
+    Args:
+        log_probs: The log probability of every word's inner tag, marginal and given the tag before, (words, 2).
+        first: The index of the first word of each span, (spans,).
+        end: The index after its last word, (spans,).
+    """
+    # The marginal of the first word and the conditionals of the others.
+    values = log_probs[:, 1].astype(np.float64)
+    values[first] = log_probs[first, 0]
+    borders = np.stack([first, end], 1).ravel()
+    sums = np.add.reduceat(np.append(values, 0.0), borders)[::2] if len(borders) else np.zeros(0)
+    return np.exp(np.minimum(sums, 0))
 
 
 def blocks_of(items: Iterable[Any], most: int, size: Callable[[Any], int]) -> Iterator[list[Any]]:
@@ -375,7 +397,7 @@ def _bounds(counts: np.ndarray) -> Iterator[tuple[int, int]]:
     return zip((ends - counts).tolist(), ends.tolist(), strict=True)
 
 
-def _joined_places(words: Any) -> np.ndarray:
+def _joined_offsets(words: Any) -> np.ndarray:
     """Return start and end (N, 2) of words within their sentence, joined by blanks."""
     lengths = words.offsets[:, 1]
     stops = (lengths + 1).cumsum()

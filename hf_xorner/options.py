@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
+from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
 from transformers import HfArgumentParser
@@ -137,6 +138,21 @@ def full_names(options: Mapping[str, Any], *kinds: type) -> dict[str, Any]:
         for alias in entry.metadata.get("aliases", ())
     }
     return {names.get(name, name): value for name, value in options.items()}
+
+
+def check_known(options: Iterable[str], known: Collection[str], owner: str) -> None:
+    """Raise a ValueError for an option that is not known, with the nearest known one.
+
+    Args:
+        options: The names of the options.
+        known: The names of the known ones.
+        owner: What has these options, for the message, such as a function.
+    """
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"they are {', '.join(sorted(known)[:20])}, …"
+            raise ValueError(f"{name!r} is not an option of {owner}; {hint}")
 
 
 def read_options(kind: type[Options], words: Sequence[str]) -> Options:

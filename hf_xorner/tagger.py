@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
@@ -14,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .entities import BaseTagger, NumberByLabel, batches_of
-from .files import english
+from .files import FACTS_FILE, english
 from .loading import check_fit, load, moved
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -95,14 +97,40 @@ class Tagger(BaseTagger):
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    def label_words(self, words: Words, batch_size: int, of_spans: bool) -> tuple[np.ndarray, np.ndarray]:
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        return self.model.device
+
+    def to(self, device: str | torch.device) -> Tagger:
+        """Move the model to a device, and return the tagger."""
+        self.model = moved(self.model, device)
+        return self
+
+    def push_to_hub(self, repo_id: str, **options: Any) -> Any:
+        """Publish the tagger as `hf-xorner publish` does: with its code, a card and its checks.
+
+        Args:
+            repo_id: The repository, as owner/name.
+            options: The other options of `hf_xorner.publish`.
+        """
+        import hf_xorner  # the package looks `publish` up when it is used
+
+        with TemporaryDirectory() as folder:
+            self.save_pretrained(folder)
+            for name in (FACTS_FILE, "README.md"):
+                if (file := Path(self.model.name_or_path, name)).is_file():
+                    copyfile(file, Path(folder, name))
+            return hf_xorner.publish(folder, repo_id, **options)
+
+    def label_words(self, words: Words, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
         """Label words in batches of sentences of similar length; see `BaseTagger.label_words`."""
         labels = np.zeros(len(words.place), dtype=np.int64)
-        probabilities = np.zeros((len(words.place), 2) if of_spans else len(words.place), dtype=np.float32)
+        log_probs = np.zeros((len(words.place), 2), dtype=np.float32)
 
         def label(inputs: dict[str, Any], mask: Tensor, place: Tensor) -> None:
-            results = self.score(**inputs, attention_mask=mask.to(self.model.device), of_spans=of_spans)
-            labels[place], probabilities[place] = (values.cpu()[mask] for values in results)
+            results = self.score(**inputs, attention_mask=mask.to(self.model.device))
+            labels[place], log_probs[place] = (values.cpu()[mask] for values in results)
 
         threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
         together = threads if len(words.counts) > batch_size else 1
@@ -114,7 +142,7 @@ class Tagger(BaseTagger):
         finally:
             if short:
                 torch.set_num_threads(threads)
-        return labels, probabilities
+        return labels, log_probs
 
     def _word_states(self, words: Words, threads: int) -> Tensor | None:
         """The model's `word_states` of the distinct words; None if computing them in each batch is faster."""
@@ -139,13 +167,10 @@ class Tagger(BaseTagger):
         arrays = {"input_ids": words.input_ids, "char_ids": words.char_ids, "piece_ids": words.piece_ids}
         return {name: torch.from_numpy(values) for name, values in arrays.items() if values is not None}
 
-    def score(self, of_spans: bool, **inputs: Any) -> tuple[Tensor, Tensor]:
-        """Return the labels (B, T) of a batch, and their probabilities (B, T) or `path_log_probs` (B, T, 2)."""
-        output = self.model(**inputs, output_logits=not of_spans, output_path_log_probs=of_spans, return_dict=True)
-        if of_spans:
-            return output.path, output.path_log_probs
-        probability, label = output.logits.softmax(-1).max(-1)
-        return label, probability
+    def score(self, **inputs: Any) -> tuple[Tensor, Tensor]:
+        """Return the labels (B, T) of a batch, and their `path_log_probs` (B, T, 2)."""
+        output = self.model(**inputs, output_logits=False, output_path_log_probs=True, return_dict=True)
+        return output.path, output.path_log_probs
 
     def batches(
         self, words: Words, batch_size: int, word_states: Tensor | None = None

@@ -153,7 +153,7 @@ class Record(NamedTuple):
 
 
 #: The annotation of a bad record.
-_NOTHING = Annotation(np.zeros((0, 2)), np.zeros(0), Entities())
+_NOTHING = Annotation(np.zeros((0, 2)), [], np.zeros((0, 2)), Entities())
 
 
 # --- Inputs and outputs ----------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def _outputs(
             if options.redact:
                 written.append(_redacted(record, annotation, format, options.template))
             else:
-                written.append(_WRITERS[format](record, annotation, count, tagger.labels))
+                written.append(_WRITERS[format](record, annotation, count))
         # In rows, bytes that are not UTF-8 are written as they were read; JSON has escapes for lone surrogates.
         yield "".join(written).encode("utf-8", "surrogateescape" if format == _ROWS else "backslashreplace")
         tally.records += len(block)
@@ -510,7 +510,7 @@ def _as_field(record: Record, annotation: Annotation) -> tuple[str, list[dict[st
     return name, _entities(record, annotation.entities)
 
 
-def _json_line(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
+def _json_line(record: Record, annotation: Annotation, number: int) -> str:
     """Return the record as an object with its entities."""
     fault = {"error": record.fault} if record.fault else {}
     fields = {**record.fields, **fault, **dict([_as_field(record, annotation)])}
@@ -521,7 +521,7 @@ def _json_line(record: Record, annotation: Annotation, number: int, labels: Sequ
         return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
-def _csv_lines(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
+def _csv_lines(record: Record, annotation: Annotation, number: int) -> str:
     """Return a line for each entity, with the number of its record."""
     return _as_csv(
         (number, entity.label, entity.text, entity.start, entity.end, round(entity.score, _SCORE_DIGITS))
@@ -529,7 +529,7 @@ def _csv_lines(record: Record, annotation: Annotation, number: int, labels: Sequ
     )
 
 
-def _row(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
+def _row(record: Record, annotation: Annotation, number: int) -> str:
     """Return the row of a record with its entities as JSON in a new column; the first record has the header, too."""
     name, entities = _as_field(record, annotation)
     row = {**record.fields, name: json.dumps(entities, ensure_ascii=False)}
@@ -542,15 +542,15 @@ def _as_csv(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def _columns(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
+def _columns(record: Record, annotation: Annotation, number: int) -> str:
     """Return a line for each word with its tag, and an empty line."""
     item = record.item or []
-    words = [item[start:end] for start, end in annotation.places.tolist()] if isinstance(item, str) else item
-    lines = [f"{word}\t{labels[label]}\n" for word, label in zip(words, annotation.labels, strict=True)]
+    words = [item[start:end] for start, end in annotation.offsets.tolist()] if isinstance(item, str) else item
+    lines = [f"{word}\t{label}\n" for word, label in zip(words, annotation.labels, strict=True)]
     return "".join([*lines, "\n"])
 
 
-def _in_colour(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
+def _in_colour(record: Record, annotation: Annotation, number: int) -> str:
     """Return the text with its entities in colour."""
     return (f"({record.fault})" if record.fault else annotation.entities.in_colour()) + "\n"
 

@@ -60,7 +60,7 @@ def labeller(name: str) -> Callable[[Sequence[str]], Labels]:
     """Return a function from texts to the labels of the entities in each."""
     if not name.startswith("spacy:"):
         tagger = Tagger.from_pretrained(name)
-        return lambda texts: [[entity.label for entity in entities] for entities in tagger.tag(texts)]
+        return lambda texts: [[entity.label for entity in entities] for entities in tagger(texts)]
     import spacy
 
     nlp = spacy.load(name.removeprefix("spacy:"))

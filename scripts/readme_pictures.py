@@ -35,7 +35,7 @@ SANS = 'font-family="sans-serif"'
 def main() -> None:
     """Write both pictures."""
     FOLDER.mkdir(exist_ok=True)
-    entities = Tagger.from_pretrained().tag(SENTENCES)
+    entities = Tagger.from_pretrained()(SENTENCES)
     (FOLDER / "entities.svg").write_text(entities_picture(SENTENCES, entities), encoding="utf-8")
     (FOLDER / "peers.svg").write_text(peers_picture(json.loads(COMPARISON.read_text())), encoding="utf-8")
 

@@ -242,7 +242,7 @@ def test_the_documented_scores_are_the_measured_ones():
 
 def test_the_pictures_of_the_readme_show_what_the_model_finds_and_the_measured_scores():
     script = runpy.run_path(str(SCRIPTS / "readme_pictures.py"))
-    entities = Tagger.from_pretrained().tag(script["SENTENCES"])
+    entities = Tagger.from_pretrained()(script["SENTENCES"])
     drawn = script["entities_picture"](script["SENTENCES"], entities)
     assert drawn == (script["FOLDER"] / "entities.svg").read_text(encoding="utf-8"), "run `make pictures`"
     drawn = script["peers_picture"](json.loads(script["COMPARISON"].read_text(encoding="utf-8")))
@@ -254,7 +254,7 @@ def test_the_documented_sentences_are_tagged_as_shown():
     page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
     rows = [row.strip("| ").split(" | ") for row in page.split("| sentence | entities |\n|---|---|\n")[1].splitlines()]
     assert len(rows) == 60
-    for (sentence, shown), entities in zip(rows, tagger.tag([sentence for sentence, _ in rows]), strict=True):
+    for (sentence, shown), entities in zip(rows, tagger([sentence for sentence, _ in rows]), strict=True):
         shown_entities = ", ".join(f"{entity.label} {entity.text} {entity.score:.2f}" for entity in entities)
         assert shown == (shown_entities or "–"), sentence
 

@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "registration": {"models"},
     "loading": {"errors", "models", "registration"},
     "entities": {"models"},
-    "tagger": {"entities", "errors", "files", "loading", "models"},
+    "tagger": {"entities", "errors", "files", "loading", "models", "hf_xorner"},
     "corpora": {"options", "errors", "files", "models"},
     "vectors": {"corpora", "errors", "files", "models"},
     "export": {"entities", "errors", "files", "loading", "models"},

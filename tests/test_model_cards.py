@@ -112,6 +112,6 @@ def test_the_scores_of_the_complete_model_match_its_card(corpora):
     test = load_corpus("conll2003", corpora)["test"]  # that of the pooled corpus
     names = test.features["ner_tags"].feature.names
     gold = [[names[tag] for tag in tags] for tags in test["ner_tags"]]
-    labelled = Tagger.from_pretrained(str(COMPLETE)).label(list(test["tokens"]))
-    f1 = 100 * f1_score(gold, [labels for labels, _ in labelled])
+    annotations = Tagger.from_pretrained(str(COMPLETE)).annotate(test["tokens"])
+    f1 = 100 * f1_score(gold, [annotation.labels for annotation in annotations])
     assert f1 == pytest.approx(facts["scores"]["test"]["f1"], abs=0.005)

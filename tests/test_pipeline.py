@@ -130,7 +130,7 @@ def test_the_pieces_of_an_encoder_are_batched_and_split_into_windows(encoder):
             results = stock(items, is_split_into_words=items is GIVEN, batch_size=batch_size)
             assert list(map(spans, results)) == expected
             if items is not GIVEN:  # of given words, a tagger counts words
-                tagged = Tagger(model, tokenizer).tag(items, batch_size=batch_size)
+                tagged = Tagger(model, tokenizer)(items, batch_size=batch_size)
                 assert [
                     [(entity.label, entity.start, entity.end) for entity in entities] for entities in tagged
                 ] == expected

@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import runpy
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,12 +41,12 @@ def test_train_returns_the_saved_tagger_with_its_scores(trained, corpus):
     facts = json.loads((folder / "facts.json").read_text())
     assert tagger.scores["test"]["f1"] == pytest.approx(facts["scores"]["test"]["f1"], abs=0.01)
     sentences = load_corpus(corpus)["test"]["tokens"][:2]
-    assert tagger.tag(sentences) == Tagger.from_pretrained(folder).tag(sentences)
+    assert tagger(sentences) == Tagger.from_pretrained(folder)(sentences)
 
 
 def test_train_refuses_wrong_options(corpus, tmp_path):
     for options, fact in (
-        ({"epcohs": 3}, "epcohs"),
+        ({"epcohs": 3}, "'epcohs'.* did you mean"),
         ({"num_train_epochs": "many"}, "num_train_epochs"),
         ({"push_to_hub": True, "hub_model_id": "a/b"}, "publish"),
     ):
@@ -104,14 +105,26 @@ def test_data_in_memory_and_short_names_of_options_are_taken(corpus, tmp_path):
         train(Path("xor"), output_dir=tmp_path / "other", use_cpu=True)  # a Path never names a corpus
 
 
-def test_tag_returns_a_list_and_stream_an_iterator(trained):
+def test_unknown_options_are_named_with_the_nearest_one(corpus):
+    for call, options in ((load_corpus, {"skip_bad": True}), (partial(evaluate, "model"), {"skip_bad": True})):
+        with pytest.raises(ValueError, match=r"'skip_bad' .* (load_corpus|evaluate).*'skip_bad_lines'"):
+            call(corpus, **options)
+    with pytest.raises(ValueError, match="needs a corpus or a recipe"):
+        train()
+
+
+def test_types_are_renamed_by_a_dictionary(corpus):
+    names = load_corpus(corpus, types={"GOD": "PER", "LOC": "O"})["train"].features["ner_tags"].feature.names
+    assert names == ["O", "B-PER", "I-PER"]
+
+
+def test_a_call_returns_a_list_and_pipe_an_iterator(trained):
     tagger, _ = trained
     assert repr(tagger).startswith("Tagger(lstm-crf, ") and "PER" in repr(tagger)
     texts = ["Ann Smith met Zeus", ""]
-    assert isinstance(tagger.tag(texts), list)
-    stream = tagger.stream(iter(texts))
+    stream = tagger.pipe(iter(texts))
     assert next(stream) == tagger(texts[0])
-    assert [entities.text for entities in tagger.tag([*texts, ["Ann", "Smith"]])] == [*texts, "Ann Smith"]
+    assert [entities.text for entities in tagger([*texts, ["Ann", "Smith"]])] == [*texts, "Ann Smith"]
 
 
 def test_an_entity_is_a_dictionary_with_attributes():

@@ -171,7 +171,8 @@ def test_the_training_split_is_scored_with_the_saved_models(reproduced):
     names = train.features["ner_tags"].feature.names
     gold = [[names[tag] for tag in tags] for tags in train["ner_tags"]]
     for path in reproduced.glob("crf/*/facts.json"):
-        predicted = [tags for tags, _ in Tagger.from_pretrained(str(path.parent)).label(list(train["tokens"]))]
+        tagger = Tagger.from_pretrained(str(path.parent))
+        predicted = [annotation.labels for annotation in tagger.annotate(train["tokens"])]
         seed = str(json.loads(path.read_text())["seed"])
         assert cell["values"][seed] == pytest.approx(100 * f1_score(gold, predicted), abs=1e-5)
 

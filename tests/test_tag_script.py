@@ -81,7 +81,7 @@ def test_a_line_of_text_becomes_columns_or_rows_of_csv(tag, tagger, tmp_path):
     blocks = gzip.decompress((tmp_path / "out.conll.gz").read_bytes()).decode().split("\n")
     for text in HOSTILE:
         words = tagger.tokenizer.tokenize(text)
-        for word, label in zip(words, next(tagger.label([words]))[0], strict=True):
+        for word, label in zip(words, next(tagger.annotate([words])).labels, strict=True):
             assert blocks.pop(0) == f"{word}\t{label}"
         assert blocks.pop(0) == ""
     ok(tag("in.txt", "--output", "out.csv"))
@@ -159,7 +159,7 @@ def test_columns_of_words(tag, tagger, tmp_path):
         expected = [
             line
             for words in sentences
-            for line in [*map("\t".join, zip(words, next(tagger.label([words]))[0], strict=True)), ""]
+            for line in [*map("\t".join, zip(words, next(tagger.annotate([words])).labels, strict=True)), ""]
         ]
         assert lines == [*expected, ""]
     assert objects(ok(tag("in.tsv", "--field", -1, "--format", "jsonl")))[1]["words"] == ["O", "O"]

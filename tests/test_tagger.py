@@ -9,9 +9,11 @@ from itertools import count, cycle, islice, pairwise
 
 import chain_oracle as oracle
 import numpy as np
+import pandas
 import pytest
 import torch
 from conftest import ARCHITECTURES, SENTENCES, TAG_SCORING, build_model
+from datasets import Dataset
 from datasets.fingerprint import Hasher
 from helpers import chains_of, posix
 from hypothesis import given
@@ -44,9 +46,9 @@ def nearly_the_same(tagged, expected):
 
 
 def same_entities(actual, shown):
-    """Check that the pipeline shows a tagger's entities; its scores are means of the words' probabilities."""
-    places = [(entity["entity_group"], entity["start"], entity["end"]) for entity in shown]
-    assert [(entity.label, entity.start, entity.end) for entity in actual] == places
+    """Check that the pipeline shows a tagger's entities, and perhaps empty words; its scores are means over words."""
+    shown = [(entity["entity_group"], entity["start"], entity["end"]) for entity in shown if entity["word"].strip()]
+    assert [(entity.label, entity.start, entity.end) for entity in actual] == shown
 
 
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
@@ -54,7 +56,7 @@ def test_entities_match_the_pipeline(each_tagger, pipe, items):
     shown = pipe(items, is_split_into_words=items is GIVEN)
     assert sum(map(len, shown)) > 10
     for batch_size in (1, 7, 64):
-        for entities, expected in zip(each_tagger.tag(items, batch_size=batch_size), shown, strict=True):
+        for entities, expected in zip(each_tagger(items, batch_size=batch_size), shown, strict=True):
             same_entities(entities, expected)
 
 
@@ -71,7 +73,7 @@ def share_of_paths(chain, begin, tags):
 
 def entities_and_tags(tagger, items):
     """Every entity, its inner tags on the best path, and their probability, both from the oracle."""
-    for item, entities in zip(items, tagger.tag(items), strict=True):
+    for item, entities in zip(items, tagger(items), strict=True):
         if not entities:
             continue
         words = tagger.tokenizer.tokenize(item) if isinstance(item, str) else item
@@ -136,31 +138,29 @@ def test_plain_labels_are_grouped_like_in_the_pipeline_with_the_score_of_all_wor
             longest = max(longest, len(names))
         assert longest > 1
     pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
-    for entities, shown in zip(Tagger(model, tokenizer).tag(TEXTS), pipe(TEXTS), strict=True):
+    for entities, shown in zip(Tagger(model, tokenizer)(TEXTS), pipe(TEXTS), strict=True):
         same_entities(entities, shown)
 
 
 def test_texts_and_words_may_be_mixed_and_keep_their_order(each_tagger):
     items = [*TEXTS[:9], *GIVEN[-9:], *(tuple(words) for words in GIVEN[:9]), "", [], " ", [""], "Ann"]
     random.Random(0).shuffle(items)
-    alone = [each_tagger(item) for item in items]
+    alone = [each_tagger(item, is_split_into_words=not isinstance(item, str)) for item in items]
     for batch_size in (3, 200):
-        nearly_the_same(each_tagger.tag(iter(items), batch_size=batch_size), alone)
+        nearly_the_same(each_tagger(iter(items), batch_size=batch_size), alone)
 
 
 def test_annotations_are_entities_labels_and_offsets(each_tagger, tokenizer):
-    names = each_tagger.model.config.labels
+    names = each_tagger.labels
     items = [*TEXTS[:6], *GIVEN[:6], "", []]
     for item, annotation in zip(items, each_tagger.annotate(items, batch_size=3), strict=True):
         words = tokenizer.tokenize(item) if isinstance(item, str) else item
         text = item if isinstance(item, str) else " ".join(item)
-        assert [text[start:end] for start, end in annotation.places] == words
-        assert [names[label] for label in annotation.labels] == next(each_tagger.label([words]))[0]
-        assert [entity | {"score": 0} for entity in annotation.entities] == [
-            entity | {"score": 0} for entity in each_tagger(item)
-        ]
-    with pytest.raises(TypeError, match="list of texts"):
-        each_tagger.annotate("Ann")
+        assert [text[start:end] for start, end in annotation.offsets] == words
+        if words:
+            inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
+            assert annotation.labels == [names[label] for label in each_tagger.model(**inputs).logits[0].argmax(-1)]
+        nearly_the_same([annotation.entities], each_tagger([item]))
 
 
 def test_the_fingerprint_of_a_tagger_does_not_change_with_use(tokenizer):
@@ -172,7 +172,7 @@ def test_the_fingerprint_of_a_tagger_does_not_change_with_use(tokenizer):
 
 def test_a_redacted_text_is_the_rest_with_replacements_and_can_be_restored(each_tagger):
     count = 0
-    for text in (*TEXTS, "e\u0301té Ann 👩🏽‍🚀 Smith met שלום Zeus \u202eNew York\u202c 🇸🇪", SENTENCES[0]):
+    for text in (*TEXTS, "e\u0301té Ann 👩🏽‍🚀 Smith met שלום Zeus \u202eNew York\u202c 🇸🇪"):
         entities, redaction = each_tagger(text), each_tagger.redact(text, "<{label}>")
         expected = entities.text
         for entity in reversed(entities):
@@ -219,7 +219,7 @@ def test_an_infinite_stream_is_read_lazily(tagger):
         for read in count(1):
             yield TEXTS[read % len(TEXTS)]
 
-    results = tagger.stream(endless(), batch_size=2)
+    results = tagger.pipe(endless(), batch_size=2)
     assert read == 0
     assert len(list(islice(results, 5))) == 5
     assert read == 2 * tagger.batches_ahead
@@ -230,7 +230,7 @@ def test_an_infinite_stream_is_read_lazily(tagger):
 def test_few_documents_are_read_ahead(tagger, monkeypatch):
     monkeypatch.setattr("hf_xorner.entities.MOST_AHEAD", 300)
     read = []
-    stream = tagger.stream(read.append(text) or text for text in ["Ann saw Zeus. " * 10] * 9)
+    stream = tagger.pipe(read.append(text) or text for text in ["Ann saw Zeus. " * 10] * 9)
     assert len(next(stream)) and len(read) == 3  # of 140 characters each
     assert len(list(stream)) == 8 and len(read) == 9
 
@@ -243,9 +243,9 @@ from hf_xorner import Tagger
 torch.set_num_threads(2)
 tagger = Tagger.from_pretrained()
 texts = [f"Imran Vale flew to Oslo. {number}" for number in range(300)]
-tagger.tag(texts)
+tagger(texts)
 if not (child := os.fork()):
-    os._exit(len(tagger(texts[0])) + len(tagger.tag(texts)))
+    os._exit(len(tagger(texts[0])) + len(tagger(texts)))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
@@ -255,7 +255,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_a_type_may_be_called_o(tagger):
     model = copy.deepcopy(tagger.model)
     model.config.id2label = {at: label.replace("GOD", "O") for at, label in model.config.id2label.items()}
-    for entities, expected in zip(Tagger(model, tagger.tokenizer).tag(TEXTS), tagger.tag(TEXTS), strict=True):
+    for entities, expected in zip(Tagger(model, tagger.tokenizer)(TEXTS), tagger(TEXTS), strict=True):
         assert [entity.label for entity in entities] == [entity.label.replace("GOD", "O") for entity in expected]
 
 
@@ -268,22 +268,51 @@ def test_invalid_items_are_reported_by_their_position(tagger):
         (["Ann", "\ud800"], ValueError, "Text 40 holds a lone surrogate"),
     ):
         with pytest.raises(error, match=message):
-            list(tagger.tag([*(["Ann"] * 40), item, "Ann"], batch_size=1))
+            tagger([*(["Ann"] * 40), item, "Ann"], batch_size=1)
     with pytest.raises(TypeError, match=r"tagger\(text\)"):
-        tagger.tag("Ann Smith")
-    with pytest.raises(ValueError, match=r"use tag\(\) for several texts"):
-        tagger(["Ann flew from Oslo to Rome.", "Zeus met her there."])
-    with pytest.raises(TypeError, match=r"label\(\) reads lists of words"):
-        list(tagger.label(["Ann saw"]))
-    for method in (tagger.tag, tagger.label):
-        with pytest.raises(ValueError, match="batch_size=0"):
-            list(method([["Ann"]], batch_size=0))
+        tagger.pipe("Ann Smith")
+    for table in (pandas.DataFrame({"text": TEXTS}), {"text": TEXTS}, Dataset.from_dict({"text": TEXTS})):
+        with pytest.raises(TypeError, match="pass that of the texts"):
+            tagger(table)
+    with pytest.raises(ValueError, match="batch_size=0"):
+        tagger(["Ann"], batch_size=0)
+
+
+def test_every_kind_of_sequence_of_texts_is_a_list_of_texts(tagger):
+    expected = [tagger(text) for text in TEXTS]
+    column = Dataset.from_dict({"text": TEXTS})["text"]
+    for texts in (TEXTS, tuple(TEXTS), pandas.Series(TEXTS), np.array(TEXTS), iter(TEXTS), column):
+        nearly_the_same(tagger(texts), expected)
+    assert [entities.text for entities in tagger(["Ann Smith"])] == ["Ann Smith"]
+    assert tagger(["Ann", "Smith"], is_split_into_words=True) == tagger([["Ann", "Smith"]])[0]
+    assert tagger([]) == [] and tagger([], is_split_into_words=True) == Entities()
+
+
+def test_empty_words_and_texts_have_no_entities(each_tagger):
+    assert not any(each_tagger(["", " ", [""], ["", ""]]))
+    for annotation in each_tagger.annotate([["", ""], [""]]):
+        assert set(annotation.labels) == {"O"}
+
+
+def test_slices_and_sums_of_entities_keep_their_text(tagger):
+    entities = next(filter(lambda entities: len(entities) > 1, tagger(TEXTS)))
+    for part in (entities[:1], entities[:1] + entities[1:], entities[:1] + list(entities[1:])):
+        assert isinstance(part, Entities) and part.text == entities.text
+    assert part.redact().restore() == entities.text
+    assert type(entities + tagger("another text")) is list
+
+
+def test_a_tagger_is_moved_to_a_device(tokenizer):
+    tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
+    assert tagger.to("meta") is tagger and tagger.device.type == "meta"
+    with pytest.raises(ValueError, match="device='nowhere'"):
+        tagger.to("nowhere")
 
 
 @given(st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=4))
 def test_entities_of_any_text_are_its_words_and_those_of_the_pipeline(tagger, texts):
     pipe = pipeline("ner", model=tagger.model, tokenizer=tagger.tokenizer, aggregation_strategy="simple", device="cpu")
-    for text, entities in zip(texts, tagger.tag(texts, batch_size=2), strict=True):
+    for text, entities in zip(texts, tagger(texts, batch_size=2), strict=True):
         offsets = tagger.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
         for entity in entities:
             assert (entity.start, entity.end) == (offsets[entity.word_start][0], offsets[entity.word_end - 1][1])
@@ -315,9 +344,9 @@ def test_the_tokenizer_of_another_model_is_refused(tokenizer):
 def test_results_do_not_depend_on_the_number_of_threads(each_tagger, two_threads):
     items = [*TEXTS, *GIVEN] * 2
     torch.set_num_threads(1)
-    alone = each_tagger.tag(items, batch_size=4)
+    alone = each_tagger(items, batch_size=4)
     torch.set_num_threads(3)
-    assert each_tagger.tag(items, batch_size=4) == alone
+    assert each_tagger(items, batch_size=4) == alone
     assert torch.get_num_threads() == 3
 
 
@@ -337,15 +366,15 @@ def test_words_computed_once_and_in_each_batch_give_the_same_results(each_tagger
     results = []
     for few in (0, 10**9):
         monkeypatch.setattr("hf_xorner.tagger.FEWEST_WORDS", few)
-        results.append(each_tagger.tag(items, batch_size=4))
+        results.append(each_tagger(items, batch_size=4))
     nearly_the_same(*results)
 
 
 def test_threads_may_share_a_tagger(tagger):
     items = [*TEXTS, *GIVEN] * 4
-    alone = tagger.tag(items, batch_size=4)
+    alone = tagger(items, batch_size=4)
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda _: tagger.tag(items, batch_size=4), range(8))) == [alone] * 8
+        assert list(pool.map(lambda _: tagger(items, batch_size=4), range(8))) == [alone] * 8
 
 
 def test_the_default_device_and_return_dict_do_not_matter(tagger, monkeypatch):
@@ -359,7 +388,7 @@ def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
     tagger = Tagger(lively_model("bilstm-cnn", tokenizer, "softmax"), tokenizer)
     monkeypatch.setattr(tagger.model, "score", lambda states: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        tagger.tag(TEXTS, batch_size=1)
+        tagger(TEXTS, batch_size=1)
 
 
 @pytest.mark.parametrize(("model_type", "decoder"), list(zip(ARCHITECTURES, cycle(DECODERS))))
@@ -367,24 +396,24 @@ def test_a_long_document_in_blocks_has_the_entities_of_the_pipeline(tokenizer, m
     document = [word for words in GIVEN for word in words] * 4
     model = lively_model(model_type, tokenizer, decoder, words=[document]).double()
     tagger = Tagger(model, tokenizer)
-    expected = tagger(document)
+    (expected,) = tagger([document])
     assert len(expected) > 25 and expected[-1].word_end > 0.8 * len(document)
     pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
     same_entities(expected, pipe([document], is_split_into_words=True)[0])
     monkeypatch.setattr("hf_xorner.models.recurrent.WORDS_IN_BLOCK", 100)
-    nearly_the_same([tagger(document)], [expected])
+    nearly_the_same(tagger([document]), [expected])
 
 
 def test_documents_too_long_to_compare_all_words_are_refused(tokenizer, monkeypatch):
     monkeypatch.setattr("hf_xorner.models.modeling_grn.LONGEST_COMPARED", 1000)
     for relation in ("gated", "scalar_gate", "direct"):
         tagger = Tagger(build_model("grn", tokenizer, relation=relation), tokenizer)
-        tagger(["Ann"] * 1000)
+        tagger([["Ann"] * 1000])
         if relation == "direct":
-            tagger(["Ann"] * 1001)
+            tagger([["Ann"] * 1001])
         else:
             with pytest.raises(ValueError, match=r"has 1,001 words, .* for at most 1,000; split the text"):
-                tagger(["Ann"] * 1001)
+                tagger([["Ann"] * 1001])
 
 
 # Runs by itself and on one thread, so that peak memory and processor time are those of this document.
@@ -436,15 +465,3 @@ def test_a_document_of_500_000_words_takes_linear_time(model_type, request):
     assert half_right == right == "True"
     assert float(time) < (5 if model_type == "grn" else 2.6) * float(half_time)
     assert float(memory) < MORE_MEMORY.get(model_type, 1_600)
-
-
-def test_labels_of_words_match_the_model(model_type, tokenizer):
-    model = build_model(model_type, tokenizer, decoder="crf")
-    sentences = [*SENTENCES, [], ["Ann"]]
-    labelled = list(Tagger(model, tokenizer).label(iter(sentences), batch_size=3))
-    for words, (labels, probabilities) in zip(sentences, labelled, strict=True):
-        assert len(labels) == len(probabilities) == len(words)
-        if words:
-            logits = model(**tokenizer([words], is_split_into_words=True, return_tensors="pt")).logits[0]
-            assert labels == [model.config.labels[index] for index in logits.argmax(-1)]
-            assert probabilities.tolist() == pytest.approx(logits.softmax(-1).amax(-1).tolist(), abs=1e-5)

@@ -30,11 +30,11 @@ if __name__ == "__main__":
 
     split = load_corpus("xor")["test"]
     names, shown = split.features["ner_tags"].feature.names, 0
-    for row, (predicted, _) in zip(split, tagger.label(list(split["tokens"])), strict=True):
+    for row, annotation in zip(split, tagger.annotate(split["tokens"]), strict=True):
         gold = [names[tag] for tag in row["ner_tags"]]
-        if gold != list(predicted) and shown < 3:
+        if gold != annotation.labels and shown < 3:
             shown += 1
-            wrong = zip(row["tokens"], gold, predicted, strict=True)
+            wrong = zip(row["tokens"], gold, annotation.labels, strict=True)
             print(" ".join(f"{word}[{tag}→{other}]" if tag != other else word for word, tag, other in wrong))
     for path in draw(scores, f"{FOLDER}/pictures"):
         print(f"written: {path}")

@@ -19,7 +19,7 @@ class TaggerBackend(LabelStudioMLBase):
         name, control = next(pair for pair in controls if pair[1]["type"] == "Labels")
         about = {"from_name": name, "to_name": control["to_name"][0], "type": "labels"}
         predictions = []
-        for entities in TAGGER.tag([task["data"][control["inputs"][0]["value"]] for task in tasks]):
+        for entities in TAGGER([task["data"][control["inputs"][0]["value"]] for task in tasks]):
             known = [entity for entity in entities if entity.label in control["labels"]]
             values = [{"start": e.start, "end": e.end, "text": e.text, "labels": [e.label]} for e in known]
             result = [{**about, "value": value, "score": e.score} for value, e in zip(values, known, strict=True)]

@@ -253,7 +253,7 @@ def single_seconds(tagger: Callable[[list[str]], Any], sentences: list[list[str]
 def peak_mb(name: str, options: Options, folder: str) -> float | None:
     """Train and tag with a model; return the peak memory of this process in MB; None if the system does not tell."""
     trainer = fitted(name, options, folder)
-    Tagger(trainer.model, trainer.processing_class).tag(trainer.train_dataset["tokens"][:])
+    Tagger(trainer.model, trainer.processing_class)(trainer.train_dataset["tokens"][:])
     if options.device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
     status = Path("/proc/self/status")  # of Linux

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from huggingface_hub.utils import validate_repo_id
 
 from ..hub import Checked, publish
-from ..hub.publish import MAIN, check_with_card
 from ..hub.space import write_space
+from ..hub.upload import MAIN, check_with_card
 from ..options import option, read_options
 
 EXAMPLES = (

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -16,6 +16,7 @@ from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import BYTE_ORDER_MARK, expanded, suffix_of
+from ..options import check_known
 from .assemble import TAGS, TOKENS, TRAIN, Split, assemble
 from .formats.columns import read_columns, split_lines
 from .formats.conll2012 import BEGINS, read_conll2012
@@ -356,6 +357,7 @@ def load_corpus(source: Source, data_dir: str | Path | None = None, **reading: A
         DataError: If the source is not found, its content is invalid, or its words or tags seem to be from a wrong
             column.
     """
+    check_known(reading, {entry.name for entry in fields(Reading)}, "load_corpus")
     options, name = Reading(**reading), name_of(source)
     # A Path is never a name, as Path("./wnut17") equals Path("wnut17").
     if isinstance(source, str) and name == "xor":

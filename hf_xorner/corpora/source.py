@@ -3,7 +3,7 @@
 import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,7 +144,9 @@ class Reading:
         except re.error as error:
             raise DataError(f"strip={self.strip!r} is not a regular expression ({error}); correct it.") from None
         for name, separator in (("types", ","), ("tag_names", None)):
-            value = getattr(self, name) or []  # Python code may give None or one string
+            value = getattr(self, name) or []  # Python code may give None, one string or, for types, a dict
+            if isinstance(value, Mapping):
+                value = [f"{old}={new}" for old, new in value.items()]
             setattr(self, name, value.split(separator) if isinstance(value, str) else list(value))
         _ = self.new_types  # raises if one is invalid
         # Python code may give numbers, where a command line gives strings.

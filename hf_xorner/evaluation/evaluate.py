@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +23,7 @@ from ..corpora.source import AUTO
 from ..corpora.splits import has_data_suffix
 from ..entities import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, check_apart, write_json
-from ..options import full_names, option
+from ..options import check_known, full_names, option
 from ..tagger import Tagger
 from .comparison import POLICIES, Policy, Tags
 from .report import System, Training, compare, report, wrong_sentences
@@ -115,10 +115,11 @@ def evaluate(model: Tagger | str | Path, dataset: Source, split: str | None = No
     Raises:
         ValueError: If an option is wrong, or the model or the corpus cannot be read.
     """
+    options = full_names(options, EvaluationOptions)
+    check_known(options, {entry.name for entry in fields(EvaluationOptions)}, "evaluate")
     name = "the tagger"
     if not isinstance(model, Tagger):
         name, model = str(model), Tagger.from_pretrained(str(model), options.get("device"), min_score=0)
-    options = full_names(options, EvaluationOptions)
     settings = EvaluationOptions(model=name, dataset=name_of(dataset), split=split, **options)
     system, figures = score(settings, model, dataset)
     write(settings, system, figures)
@@ -166,15 +167,17 @@ def score(
     has_training = TRAIN in corpus and options.split != TRAIN
     training = Training.of(*words_and_tags(corpus[TRAIN])) if has_training else None
     second = _second(options.compare, options, corpus) if options.compare else None
+    systems: dict[str, System] = {}
     if options.predictions:
         system = System(*read_predictions(options.predictions))
     else:
         tagger = _tagger_for(options, corpus, tagger)
-        system = System.of_tagger(tagger, *words_and_tags(corpus[options.split]), options.batch_size)
+        systems = _predictions_of(tagger, options, corpus)
+        system = systems[str(options.split)]
     scheme = _scheme(options, system.gold)
     figures = report(system, options.policy, scheme, training, resamples=options.resamples)
     if tagger:
-        figures |= _by_score(options, corpus, tagger)
+        figures |= _by_score(options, systems, getattr(tagger.model.config, "min_score", None))
     figures["mistakes"] = wrong_sentences(system, options.policy, scheme)
     if isinstance(second, Tagger):
         has_iob2 = second.model.tags.chunked
@@ -223,17 +226,23 @@ def _divided(corpus: DatasetDict, model: str, source: str) -> tuple[DatasetDict,
     return divided, {TRAIN}
 
 
-def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[str, Any]:
+def _predictions_of(tagger: Tagger, options: EvaluationOptions, corpus: Any) -> dict[str, System]:
+    """Return the predictions for the split and, if a minimum score is to be chosen, for the validation split."""
+    names = {str(options.split), VALIDATION} if options.min_precision else {str(options.split)}
+    return {name: System.of_tagger(tagger, *words_and_tags(corpus[name]), options.batch_size) for name in names}
+
+
+def _by_score(
+    options: EvaluationOptions, systems: dict[str, System], min_score: NumberByLabel | None
+) -> dict[str, Any]:
     """Return the scores of entities above several minimum scores, and for the chosen or saved `min_score`."""
-    split = str(options.split)
     scored = {}
-    for name in {VALIDATION, split} if options.min_precision else {split}:
-        entities = ScoredEntities.of_tagger(tagger, *words_and_tags(corpus[name]), options.policy, options.batch_size)
+    for name, system in systems.items():
+        entities = ScoredEntities.of_system(system, options.policy)
         if entities is None:
             return {}
         scored[name] = entities
-    figures: dict[str, Any] = {"thresholds": scored[split].table()}
-    min_score = getattr(tagger.model.config, "min_score", None)
+    figures: dict[str, Any] = {"thresholds": scored[str(options.split)].table()}
     if options.min_precision:
         min_score = choose_min_score(scored[VALIDATION], options.least_precision)
     if min_score is not None:

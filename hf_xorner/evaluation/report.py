@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..corpora.schemes import Scheme
+from ..entities import span_scores
 from . import breakdowns
 from .comparison import POLICIES, Comparison, IntArray, Policy, Tags
 from .resampling import bootstrap_intervals, randomisation_test
@@ -29,13 +30,14 @@ class System(NamedTuple):
         tokens: The words of each sentence.
         gold: The gold tag of each word.
         predicted: The predicted tag of each word.
-        probabilities: The probabilities of all predicted tags, sentence after sentence, if known.
+        log_probs: The log probabilities of all words' predicted tags, sentence after sentence, if known: marginal, and
+            given the tag before. Shape: (tokens, 2).
     """
 
     tokens: Sequence[Sequence[str]]
     gold: Tags
     predicted: Tags
-    probabilities: Any = None
+    log_probs: Any = None
 
     @classmethod
     def of_tagger(cls, tagger: "Tagger", tokens: Sequence[Sequence[str]], gold: Tags, batch_size: int = 64) -> "System":
@@ -44,11 +46,15 @@ class System(NamedTuple):
         Raises:
             ValueError: If a probability is NaN; otherwise, it would seem that the tagger finds no entities.
         """
-        labelled = list(tagger.label(tokens, batch_size))
-        probabilities = np.concatenate([np.zeros(0, dtype=np.float32), *(row for _, row in labelled)])
-        if np.isnan(probabilities).any():
+        annotations = list(tagger.annotate(tokens, batch_size, min_score=0))
+        log_probs = np.concatenate([np.zeros((0, 2)), *(annotation.log_probs for annotation in annotations)])
+        if np.isnan(log_probs).any():
             raise ValueError("the model's probabilities are nan; its training probably diverged. Score another model.")
-        return cls(tokens, gold, [tags for tags, _ in labelled], probabilities)
+        return cls(tokens, gold, [annotation.labels for annotation in annotations], log_probs)
+
+    def confidences(self, comparison: Comparison) -> NDArray[np.float64]:
+        """Return the score of each predicted span, as `Tagger` has it. Shape: (spans,)."""
+        return span_scores(self.log_probs, comparison.predicted.start, comparison.predicted.end)
 
 
 class Training(NamedTuple):
@@ -122,8 +128,8 @@ def report(
         figures["vocabulary"] = breakdowns.vocabulary_partition(comparison, tokens, training.words, vector_words)
         if not plain:
             figures["seen"] = breakdowns.seen_partition(comparison, tokens, training.surfaces)
-    if system.probabilities is not None and not plain:
-        figures["calibration"] = calibration(entity_confidences(system.probabilities, comparison), comparison.correct)
+    if system.log_probs is not None and not plain:
+        figures["calibration"] = calibration(system.confidences(comparison), comparison.correct)
     if resamples:
         figures["ci95"] = bootstrap_intervals(comparison.counts_by_sentence(), resamples)
     return figures
@@ -185,7 +191,7 @@ def wrong_sentences(
     """
     comparison = Comparison.of(system.gold, system.predicted, policy, scheme)
     wrong = comparison.labelled & (comparison.gold_ids != comparison.predicted_ids)
-    probabilities = np.ones(len(wrong)) if system.probabilities is None else np.asarray(system.probabilities)
+    probabilities = np.ones(len(wrong)) if system.log_probs is None else np.exp(system.log_probs[:, 0])
     surest = np.zeros(len(comparison.lengths))
     np.maximum.at(surest, np.repeat(np.arange(len(surest)), comparison.lengths)[wrong], probabilities[wrong])
     surest[_errors(comparison) == 0] = 0
@@ -242,7 +248,7 @@ def calibration(confidences: ArrayLike, correct: ArrayLike) -> dict[str, Any]:
     confidence and accuracy of a bin, weighted by its number of entities.
 
     Args:
-        confidences: The confidence of each predicted entity, from 0 to 1; see `entity_confidences`. Shape: (spans,).
+        confidences: The confidence of each predicted entity, from 0 to 1; see `System.confidences`. Shape: (spans,).
         correct: True for those that are gold entities; see `Comparison.correct`. Shape: (spans,).
 
     Returns:
@@ -266,21 +272,3 @@ def calibration(confidences: ArrayLike, correct: ArrayLike) -> dict[str, Any]:
         "bins": [{name: column[index].item() for name, column in columns.items()} for index in range(_BINS)],
         "count": len(confidences),
     }
-
-
-def entity_confidences(probabilities: ArrayLike, comparison: Comparison) -> NDArray[np.float64]:
-    """Return the confidence of each predicted span: the mean probability of its words' labels, as in the pipeline.
-
-    Args:
-        probabilities: The probability of the predicted label of each word, sentence after sentence. Shape: (tokens,).
-        comparison: The comparison of the predicted tags.
-
-    Returns:
-        The confidences in double precision. Shape: (spans,).
-    """
-    probabilities = np.asarray(probabilities, dtype=np.float64)
-    spans = comparison.predicted
-    numbers = spans.of_words(len(probabilities))
-    inside = numbers >= 0
-    sums = np.bincount(numbers[inside], probabilities[inside], minlength=len(spans))
-    return sums / (spans.end - spans.start)

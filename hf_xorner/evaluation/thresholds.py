@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +12,14 @@ import numpy as np
 
 from ..entities import NumberByLabel, least_score
 from ..files import write_json
-from ..tagger import Tagger
-from .comparison import BoolArray, Comparison, Policy, Tags, ratios
+from .comparison import BoolArray, Comparison, Policy, ratios
+from .report import System
 
 _SHOWN = (*(tenth / 10 for tenth in range(10)), 0.95, 0.99)
 
 
 class ScoredEntities(NamedTuple):
-    """The entities that a tagger finds in labelled sentences, in any order.
+    """The entities that a system predicts in labelled sentences, in any order.
 
     Attributes:
         scores: Their scores. Shape: (entities,).
@@ -34,25 +34,14 @@ class ScoredEntities(NamedTuple):
     gold: Mapping[str, int]
 
     @classmethod
-    def of_tagger(
-        cls, tagger: Tagger, tokens: Sequence[Sequence[str]], gold: Tags, policy: Policy, batch_size: int
-    ) -> ScoredEntities | None:
-        """Tag sentences, given as lists of words, without a minimum score; None for plain tags."""
-        comparison = Comparison.of(gold, gold, policy)
+    def of_system(cls, system: System, policy: Policy) -> ScoredEntities | None:
+        """Return the entities of a system with their scores; None for plain tags."""
+        comparison = Comparison.of(system.gold, system.predicted, policy)
         if comparison.tag_set.plain:
             return None
-        types, spans = comparison.tag_set.types, comparison.gold
-        names = [types[number] for number in spans.type]
-        wanted = set(zip(spans.start.tolist(), spans.end.tolist(), names, strict=True))
-        begins = (np.cumsum(comparison.lengths) - comparison.lengths).tolist()
-        rows = [
-            (entity.score, (begin + entity.word_start, begin + entity.word_end, entity.label) in wanted, entity.label)
-            for begin, entities in zip(begins, tagger.stream(tokens, batch_size, min_score=0), strict=True)
-            for entity in entities
-            if comparison.labelled[begin + entity.word_start : begin + entity.word_end].any()
-        ]
-        scores, correct, labels = zip(*rows, strict=True) if rows else ((), (), ())
-        return cls(np.array(scores, dtype=float), np.array(correct, dtype=bool), np.array(labels), Counter(names))
+        types = np.array(comparison.tag_set.types)
+        scores, labels = system.confidences(comparison), types[comparison.predicted.type]
+        return cls(scores, comparison.correct, labels, Counter(types[comparison.gold.type].tolist()))
 
     def at(self, min_score: NumberByLabel) -> dict[str, float]:
         """Score the entities with a minimum score.

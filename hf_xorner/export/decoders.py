@@ -10,7 +10,7 @@ import torch
 from ..models.crf import IMPOSSIBLE
 from ..models.decoders import ConditionedCrfDecoder, CrfDecoder
 from ..models.modeling_stack_lstm import TransitionDecoder
-from ..models.modeling_tagger import MARGIN, TaggerForTokenClassification
+from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import TagSpace
 from ..models.word_ids import BEGIN, END, SINGLE
 from .graph import Graph, Value
@@ -25,7 +25,6 @@ class DecodedValues(NamedTuple):
     """Decoded inner tags, and log probabilities."""
 
     path: Value  # (T, B)
-    log_probs: Value  # (T, B, L) log posterior of all public labels
     alone: Value  # (T, B) marginal log probability of the path's tags
     conditional: Value  # (T, B) log probability given the previous tag
 
@@ -35,12 +34,12 @@ def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value
     if isinstance(model.decoder, CrfDecoder):
         return _add_crf(graph, model, model.decoder, states, lengths)
     if isinstance(model.decoder, TransitionDecoder):
-        path, log_probs, alone = add_transitions(graph, model.decoder, states, lengths)
-        return DecodedValues(path, log_probs, alone, alone)
+        path, alone = add_transitions(graph, model.decoder, states, lengths)
+        return DecodedValues(path, alone, alone)
     scores = graph.linear(states, model.classifier) / float(model.config.score_temperature)
-    path, log_probs = graph.ArgMax(scores, axis=-1, keepdims=0), graph.LogSoftmax(scores)
-    alone = graph.pick(log_probs, path)
-    return DecodedValues(path, _public(graph, model.tags, log_probs), alone, alone)
+    path = graph.ArgMax(scores, axis=-1, keepdims=0)
+    alone = graph.pick(graph.LogSoftmax(scores), path)
+    return DecodedValues(path, alone, alone)
 
 
 # --- Linear-chain CRF ------------------------------------------------------------------------------------------------
@@ -65,8 +64,7 @@ def _add_crf(
     # The best path has, for each word, the tag with the best path through it.
     best = best_before + chain.emissions + best_after
     path = graph.ArgMax(best, axis=-1, keepdims=0)
-    log_probs = graph.LogSoftmax(best + sums_before + sums_after)
-    alone = graph.pick(log_probs, path)
+    alone = graph.pick(graph.LogSoftmax(best + sums_before + sums_after), path)
     # Given the previous tag: values of the previous word are shifted by one step.
     before = _later(graph, path)
     pair = before * tags + path
@@ -81,7 +79,7 @@ def _add_crf(
     conditional = graph.Where(steps == 0, alone, conditional)
     inside = steps < lengths
     alone, conditional = (graph.Where(inside, _finite(graph, values), 0.0) for values in (alone, conditional))
-    return DecodedValues(path, _public(graph, model.tags, _finite(graph, log_probs)), alone, conditional)
+    return DecodedValues(path, alone, conditional)
 
 
 def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecoder, states: Value) -> _Chain:
@@ -201,22 +199,3 @@ def _well_formed(graph: Graph, kind: Value, continued: Value, scheme: str) -> Va
     if scheme == "iob2":
         return first == BEGIN
     return ((first == BEGIN) & (last == END)) | (first == SINGLE)
-
-
-def _public(graph: Graph, tags: TagSpace, log_probs: Value) -> Value:
-    """The log posterior of public labels (T, B, L), from that of inner tags (T, B, K)."""
-    if not tags.chunked:
-        return log_probs
-    first_tag, second_tag = tags.on(torch.device("cpu")).members.unbind(1)
-    first = graph.Gather(log_probs, first_tag, axis=-1)
-    second = graph.Where(first_tag == second_tag, -torch.inf, graph.Gather(log_probs, second_tag, axis=-1))
-    top = graph.Max(first, second)
-    return top + graph.Log(graph.Exp(first - top) + graph.Exp(second - top))
-
-
-def add_probability(graph: Graph, log_probs: Value, labels: Value) -> Value:
-    """The probability (T, B) of labels (T, B) by the model's logits, from the log posterior (T, B, L)."""
-    # A label more probable than the decoded one is lowered to just below it.
-    lowered = graph.Min(log_probs - graph.unsqueeze(graph.pick(log_probs, labels), -1), -MARGIN)
-    correction = 1 - float(np.exp(-MARGIN))  # the decoded label is among them, lowered
-    return graph.Reciprocal(graph.sum(graph.Exp(lowered), -1) + correction)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from ..entities import Entities
 from .runtime import OnnxTagger
@@ -23,14 +24,14 @@ def load() -> OnnxTagger:
     return OnnxTagger.from_pretrained(Path(__file__).parent)
 
 
-def tag(text: str | Sequence[str]) -> Entities:
-    """Return the entities of a text, or of a list of words."""
-    return load()(text)
+def tag(texts: Any, *, is_split_into_words: bool = False) -> Any:
+    """Return the entities of one text, or a list with those of several texts; see `OnnxTagger`."""
+    return load()(texts, is_split_into_words=is_split_into_words)
 
 
-def stream(texts: Iterable[str | Sequence[str]]) -> Iterator[Entities]:
-    """Yield the entities of every text or list of words."""
-    return load().stream(texts)
+def pipe(texts: Iterable[str | Sequence[str]]) -> Iterator[Entities]:
+    """Yield the entities of every text or list of words of a stream."""
+    return load().pipe(texts)
 
 
 def main() -> None:
@@ -38,12 +39,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print each text with its entities, one JSON object per line.")
     parser.add_argument("text", nargs="*", help="A text; by default the lines of standard input.")
     texts = parser.parse_args().text or (line.strip("\r\n\ufeff") for line in sys.stdin or ())
-    for stream_of_text in filter(None, (sys.stdin, sys.stdout)):  # on Windows, pipes have another encoding
-        stream_of_text.reconfigure(encoding="utf-8")
+    for stream in filter(None, (sys.stdin, sys.stdout)):  # on Windows, pipes have another encoding
+        stream.reconfigure(encoding="utf-8")
     if hasattr(signal, "SIGPIPE"):  # not on Windows; the reader of the output, such as head, may close it
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        for entities in stream(texts):
+        for entities in pipe(texts):
             record = {"text": entities.text, "entities": entities}
             print(json.dumps(record, ensure_ascii=False), flush=True)  # noqa: T201
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Export of a tagger to one ONNX graph, from the ids of words, characters and pieces to labels and probabilities.
+"""Export of a tagger to one ONNX graph, from the ids of words, characters and pieces to labels and their probabilities.
 
 The graph is built node by node from the modules of the model. Recurrences are ONNX's `LSTM`, `Scan` and `Loop`, which
 support any length; an export takes less than a second. `torch.onnx.export` unrolls loops and cannot trace the model's
@@ -19,7 +19,7 @@ from ..files import check_only_replaces, expanded, write_whole
 from ..loading import load
 from ..models.modeling_tagger import TaggerForTokenClassification
 from . import runtime_code
-from .decoders import add_decoder, add_labels, add_probability
+from .decoders import add_decoder, add_labels
 from .encoders import add_encoder
 from .features import add_features
 from .graph import Graph, Value
@@ -66,8 +66,7 @@ def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> 
     Inputs of the distinct words of a batch: `input_ids` (distinct,), `char_ids` (distinct, characters) and, for models
     that read pieces, `piece_ids` (distinct, pieces). Inputs of right-padded sentences: `word_index` (batch, words), the
     index of each word among the distinct ones, and `attention_mask` (batch, words). Columns of `char_ids` after the end
-    of all words may be cut off. Outputs: `labels` and `probabilities` (batch, words), and `path_log_probs` (batch,
-    words, 2).
+    of all words may be cut off. Outputs: `labels` (batch, words), and `path_log_probs` (batch, words, 2).
 
     Args:
         model: The tagger.
@@ -91,13 +90,11 @@ def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> 
     states = add_encoder(model.encoder, graph, features, lengths)
     decoded = add_decoder(graph, model, states, lengths)
     labels = add_labels(graph, model.tags, decoded.path, lengths, config.malformed_spans == "repair")
-    probability = add_probability(graph, decoded.log_probs, labels)
     path_log_probs = graph.stack(decoded.alone, decoded.conditional, axis=2)
     return graph.model(
         {name: ("int64", shape) for name, shape in shapes.items()},
         {
             "labels": (graph.transpose(labels, 1, 0), "int64", ["batch", "words"]),
-            "probabilities": (graph.transpose(probability, 1, 0), "float32", ["batch", "words"]),
             "path_log_probs": (graph.transpose(path_log_probs, 1, 0, 2), "float32", ["batch", "words", 2]),
         },
     )

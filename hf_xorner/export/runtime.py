@@ -101,16 +101,16 @@ class OnnxTagger(BaseTagger):
     def __repr__(self) -> str:
         return f"OnnxTagger({', '.join(self.session.get_providers())}, types: {', '.join(self.entity_labels)})"
 
-    def label_words(self, words: Words, batch_size: int, of_spans: bool) -> tuple[np.ndarray, np.ndarray]:
+    def label_words(self, words: Words, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
         """Label words in batches of sentences of similar length; see `BaseTagger.label_words`."""
         labels = np.zeros(len(words.place), dtype=np.int64)
-        probabilities = np.zeros((len(words.place), 2) if of_spans else len(words.place), dtype=np.float32)
-        outputs = ["labels", "path_log_probs" if of_spans else "probabilities"]
+        log_probs = np.zeros((len(words.place), 2), dtype=np.float32)
 
         def label(batch: tuple[np.ndarray, np.ndarray]) -> None:
             mask, place = batch
             inputs = {name: values for name, values in _inputs(words, mask, place).items() if name in self._inputs}
-            labels[place], probabilities[place] = (values[mask] for values in self.session.run(outputs, inputs))
+            results = self.session.run(["labels", "path_log_probs"], inputs)
+            labels[place], log_probs[place] = (values[mask] for values in results)
 
         batches = list(batches_of(words.counts, min(batch_size, SENTENCES)))
         if self.threads == 1 or len(batches) < 2:
@@ -119,7 +119,7 @@ class OnnxTagger(BaseTagger):
         else:
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(label, batches))
-        return labels, probabilities
+        return labels, log_probs
 
 
 def read_lookup(folder: Path) -> WordLookup:

@@ -14,22 +14,15 @@ from ..models.word_ids import BEGIN, END, INSIDE, SINGLE
 from .graph import Graph, Value
 from .recurrent import Cells, input_products, reversed_words
 
-_TINY = float(np.finfo(np.float32).tiny)
 
-
-def add_transitions(
-    graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Value
-) -> tuple[Value, Value, Value]:
+def add_transitions(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Value) -> tuple[Value, Value]:
     """Decode words (T, B, d) of sentences of lengths (B,).
 
     Returns:
-        Inner tags (T, B), the log posterior of public labels (T, B, L), and the log probability (T, B) of each word's
-        actions.
+        Inner tags (T, B), and the log probability (T, B) of each word's actions.
     """
-    system = decoder.scorer.system
     steps = _Steps(graph, *_search(graph, decoder, words, lengths), graph.size(words, 0))
-    log_posterior = graph.Log(graph.Max(_posterior(graph, system, steps), _TINY))
-    return _tags(graph, system, steps), log_posterior, _word_log_probs(graph, steps)
+    return _tags(graph, decoder.scorer.system, steps), _word_log_probs(graph, steps)
 
 
 # --- LSTMs -----------------------------------------------------------------------------------------------------------
@@ -233,12 +226,6 @@ class _Steps:
         """Values (S, B) at steps (…, B)."""
         return self.graph.GatherElements(values, steps, axis=0)
 
-    def log_probs_at(self, steps: Value) -> Value:
-        """Log probabilities of the actions at steps (T, B): (T, B, actions)."""
-        graph = self.graph
-        by_sentence = graph.transpose(self.log_probs, 1, 0, 2)
-        return graph.transpose(graph.pick_rows(by_sentence, graph.transpose(steps, 1, 0)), 1, 0, 2)
-
 
 def _tags(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
     """The inner tags (T, B); see `TransitionSystem.tags_of`."""
@@ -259,41 +246,3 @@ def _word_log_probs(graph: Graph, steps: _Steps) -> Value:
     last = steps.shifted & (steps.at(steps.shifts, end) == steps.at(steps.shifts, steps.leaving) + 1)
     decided = steps.at(chosen, steps.leaving) + graph.Where(last, steps.at(chosen, end), 0.0)
     return graph.Where(steps.leaves, decided, 0.0)
-
-
-def _posterior(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
-    """Probabilities (T, B, L) of public labels; see `local_posterior` of `models/modeling_stack_lstm.py`."""
-    tags, tables, types = system.tags, system.tags.on(torch.device("cpu")), system.num_types
-    before = graph.Max(steps.leaving - 1, 0)
-    # True if a chunk ended right before the word.
-    ended = (steps.leaving > 0) & (steps.at(steps.actions, before) >= FIRST_REDUCE)
-    arrival = graph.Where(ended, before, steps.leaving)
-    going_on = steps.at(steps.depth, arrival) > 0
-    places = (arrival, steps.leaving, steps.at(steps.end, steps.leaving))
-    at_arrival, at_leaving, at_end = (graph.Exp(steps.log_probs_at(place)) for place in places)
-
-    def of(rows: Value, action: int) -> Value:
-        return graph.Gather(rows, action, axis=2)
-
-    def of_types(rows: Value) -> Value:
-        return graph.slice(rows, FIRST_REDUCE, None, axis=2)
-
-    inside = graph.Where(going_on, of(at_arrival, SHIFT), 0.0)
-    closed = graph.Max(1.0 - inside, 0.0)
-    unknown = going_on & ~ended
-    unknown_outside = 1 / (types + 1) if tags.chunked else 0.0
-    begins = closed * graph.Where(unknown, 1 - unknown_outside, of(at_leaving, SHIFT))
-    outside = closed * graph.Where(unknown, unknown_outside, of(at_leaving, OUT))
-    started = graph.unsqueeze(steps.shifted & ~unknown, 2)
-    type_begun = graph.Where(started, _normal(graph, of_types(at_end)), 1 / types)
-    many = system.of_many_words(torch.device("cpu")).float()
-    type_inside = _normal(graph, of_types(graph.Where(graph.unsqueeze(ended, 2), at_arrival, at_end)) * many)
-    label = torch.eye(len(tags.labels))
-    public = (graph.unsqueeze(begins, 2) * type_begun) @ label[tables.begin_label]
-    public = public + (graph.unsqueeze(inside, 2) * type_inside) @ label[tables.inside_label]
-    return public + graph.unsqueeze(outside, 2) * label[tags.outside[1]] if tags.chunked else public
-
-
-def _normal(graph: Graph, weights: Value) -> Value:
-    """Weights (…, d) normalised to a sum of 1, or 0."""
-    return weights / graph.Max(graph.sum(weights, -1, keep=True), _TINY)

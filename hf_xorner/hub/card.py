@@ -98,7 +98,7 @@ def write_card(
 
 def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
     """Choose the sentences with the most types of entities, at most `_EXAMPLES`."""
-    found = dict(zip(sentences, tagger.tag(sentences), strict=True))
+    found = dict(zip(sentences, tagger(sentences), strict=True))
     return sorted(sentences, key=lambda text: -len({entity.label for entity in found[text]}))[:_EXAMPLES]
 
 

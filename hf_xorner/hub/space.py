@@ -12,7 +12,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from ..files import write_whole
 from .checks import CONFIG, TRANSFORMERS, example_sentences, handler_files
-from .publish import MAIN
+from .upload import MAIN
 
 #: The releases that the files were written for; the lower bounds are those of pyproject.toml.
 TORCH, GRADIO = "torch>=2.6", "gradio>=6.20,<7"

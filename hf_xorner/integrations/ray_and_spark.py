@@ -24,7 +24,7 @@ def entity_rows(tagger: Tagger, values: Iterable[Any], min_score: NumberByLabel 
         min_score: See `Tagger`.
     """
     items = ("" if value is None else value if isinstance(value, str) else list(value) for value in values)
-    return list(tagger.stream(items, min_score=min_score))
+    return list(tagger.pipe(items, min_score=min_score))
 
 
 def field_types(names: dict[type, Any]) -> dict[str, Any]:

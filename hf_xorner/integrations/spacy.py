@@ -108,7 +108,7 @@ class TaggerComponent(Pipe):
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         tokens = [[token for token in doc if not token.is_space] for doc in docs]
-        tagged = self.tagger.tag([[token.text for token in row] for row in tokens])
+        tagged = self.tagger.pipe([[token.text for token in row] for row in tokens])
         for doc, row, entities in zip(docs, tokens, tagged, strict=True):
             self._set(doc, [token.i for token in row], entities)
 

@@ -9,7 +9,6 @@ import re
 from argparse import SUPPRESS
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from difflib import get_close_matches
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from ..loading import check_fit, load_config, load_tokenizer
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS
-from ..options import Parser, check_values, full_names, option
+from ..options import Parser, check_known, check_values, full_names, option
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO
 from .recipes import is_recipe, read_recipe
@@ -311,7 +310,7 @@ def arguments_of(
     values = {**full_names(base.options if base else {}, *kinds), **full_names(options, *kinds)}
     values = {name: _without_paths(value) for name, value in values.items() if value is not None}
     for name in _LISTS & values.keys():
-        values[name] = values[name] if isinstance(values[name], list) else [values[name]]
+        values[name] = values[name] if isinstance(values[name], (list, dict)) else [values[name]]
     if values.get("metric_for_best_model") == "loss":  # the Trainer's default, which `choose_metric` replaces
         values["metric_for_best_model"] = "eval_loss"
     explicit = set(values)
@@ -329,11 +328,8 @@ def arguments_of(
     except Exception as error:
         raise ValueError(" ".join(str(error).split())) from error
     model_options = config_options(CONFIGS[run.model_type])
-    for name in values.keys() - model_options:
-        known = {*model_options, *(entry.name for kind in kinds for entry in fields(kind))}
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; --help-all lists them all."
-        raise ValueError(f"{name!r} is not an option of {run.model_type} or the Trainer{hint}")
+    known = {*model_options, *(entry.name for kind in kinds for entry in fields(kind))}
+    check_known(values, known, f"{run.model_type} or the Trainer")
     if run.seeds and training.push_to_hub:
         raise ValueError("push_to_hub publishes one model; train with seeds, then run `hf-xorner publish` on the best.")
     if run.seeds and str(training.resume_from_checkpoint).casefold() not in ("none", "true", "false"):

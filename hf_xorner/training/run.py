@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-import numpy as np
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset, DatasetDict, concatenate_datasets
 from transformers import TrainingArguments, set_seed
@@ -253,11 +252,7 @@ class TrainingRun(NamedTuple):
             [[names[label] for label in row[mask]] for row, mask in zip(labels, labelled, strict=True)]
             for labels in (output.label_ids, output.predictions.argmax(-1))
         )
-        logits = output.predictions[labelled]
-        probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the predicted labels
-        # They are not finite after training that diverged.
-        system = System(split[TOKENS], gold, predicted, probabilities if np.isfinite(probabilities).all() else None)
-        return system, output.metrics.get("test_runtime", 0.0)
+        return System(split[TOKENS], gold, predicted), output.metrics.get("test_runtime", 0.0)
 
 
 #: The target number of updates of the weights, and the range of epochs.
@@ -429,7 +424,7 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
 
     Args:
         dataset: A corpus by name, a file, a folder, owner/name on the Hub, a `Dataset`, `DatasetDict`, `DataFrame` or
-            list of (words, tags); see `hf_xorner.load_corpus`. By default that of the recipe, or xor.
+            list of (words, tags); see `hf_xorner.load_corpus`. By default that of the recipe.
         recipe: A recipe of the package or a YAML file, which `dataset` and `options` override.
         **options: The options of ``hf-xorner train``, short names such as ``lr`` included: arguments of the `Trainer`
             and fields of the model's config.
@@ -439,12 +434,14 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
         score.
 
     Raises:
-        ValueError: If an option is unknown or wrong, or the corpus cannot be read.
+        ValueError: If an option is unknown or wrong, or the corpus is missing or cannot be read.
     """
     options = full_names(options, RunArguments, TaggerTrainingArguments)
     source = options.pop("dataset", dataset)
     if source is not None:
         options["dataset"] = name_of(source)
+    elif recipe is None:
+        raise ValueError('train needs a corpus or a recipe, such as train("my_corpus/").')
     run, training, config_fields = arguments_of(options, recipe)
     run.data = None if isinstance(source, str) else source
     if training.push_to_hub:

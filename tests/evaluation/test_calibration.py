@@ -1,12 +1,12 @@
+import math
+
 import numpy as np
 import pytest
-from conftest import LABELS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_xorner.corpora.schemes import TagSet
-from hf_xorner.evaluation.comparison import Comparison
-from hf_xorner.evaluation.report import calibration, entity_confidences
+from hf_xorner.entities import span_scores
+from hf_xorner.evaluation.report import calibration
 
 
 @given(
@@ -32,14 +32,9 @@ def test_the_table_equals_a_loop(entities):
     assert table["ece"] == pytest.approx(total / len(entities), abs=1e-9)
 
 
-def comparison_of(ids, lengths):
-    ids = np.array(ids, dtype=np.int64)
-    return Comparison(ids, ids, np.array(lengths), TagSet.of(LABELS))
-
-
-def test_confidences_have_no_rounding_errors_in_long_texts():
-    # A difference of running totals would be 1.0000000000582077.
-    probabilities = np.random.default_rng(0).random(1_000_003)
-    probabilities[-3:] = 1.0
-    confidences = entity_confidences(probabilities, comparison_of([0] * 1_000_000 + [1, 2, 2], [1_000_003]))
-    assert confidences.tolist() == [1.0]
+@given(st.lists(st.lists(st.tuples(st.floats(-3, 0), st.floats(-3, 0)), min_size=1, max_size=4), max_size=8))
+def test_the_score_of_a_span_is_the_product_of_its_words_probabilities(spans):
+    log_probs = np.array([pair for span in spans for pair in span]).reshape(-1, 2)
+    sizes = np.array([len(span) for span in spans], dtype=int)
+    expected = [math.exp(span[0][0] + math.fsum(given for _, given in span[1:])) for span in spans]
+    assert span_scores(log_probs, sizes.cumsum() - sizes, sizes.cumsum()).tolist() == pytest.approx(expected)

@@ -61,7 +61,7 @@ def run_evaluator(model, sentences, gold, tag, **options):
 
 
 def test_the_evaluator_computes_the_scores_of_the_given_words(tagger, tokenizer, sentences):
-    predicted = [labels for labels, _ in tagger.label(sentences)]
+    predicted = [annotation.labels for annotation in tagger.annotate(sentences)]
     gold = gold_for(predicted)
     expected = span_scores(gold, predicted)
     assert 10 < expected["f1"] < 90

@@ -3,6 +3,7 @@
 import json
 import random
 
+import numpy as np
 import pytest
 import torch
 from conftest import LABELS, SENTENCES, build_model
@@ -15,7 +16,9 @@ from hf_xorner.evaluation.tables import report_text
 TOKENS = [["Ann", "Lee", "saw", "Oslo"], ["Oslo", "rains"], ["Bo", "left"]]
 GOLD = [["B-PER", "I-PER", "O", "B-LOC"], ["B-LOC", "O"], ["B-PER", "O"]]
 PREDICTED = [["B-PER", "I-PER", "O", "B-PER"], ["B-LOC", "O"], ["O", "B-LOC"]]
-SYSTEM = System(TOKENS, GOLD, PREDICTED, [0.9, 0.7, 1.0, 0.6, 0.95, 1.0, 1.0, 0.5])
+# The second word is a part of the first span, whose probability is 0.8.
+SYSTEM = System(TOKENS, GOLD, PREDICTED, np.log([0.9, 0.7, 1.0, 0.6, 0.95, 1.0, 1.0, 0.5])[:, None] * [1, 1])
+SYSTEM.log_probs[1, 1] = np.log(0.8 / 0.9)
 TRAINING = Training.of([["Oslo", "and", "Ann", "Lee"]], [["B-LOC", "O", "B-PER", "I-PER"]])
 
 
@@ -66,7 +69,9 @@ def test_differing_sentences_are_counted_and_shown():
 
 
 def test_report_on_plain_tags():
-    system = System([["a", "b", "c"]], [["DT", "NN", "VB"]], [["DT", "NN", "NN"]], [1.0, 0.5, 0.5])
+    system = System(
+        [["a", "b", "c"]], [["DT", "NN", "VB"]], [["DT", "NN", "NN"]], np.log([[1.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
+    )
     figures = report(system, training=Training.of([["a", "b"]], [["DT", "NN"]]), resamples=10)
     scores = "accuracy support per_tag confusions"
     assert list(figures) == f"policy scheme sentences tokens {scores} vocabulary ci95".split()
@@ -151,7 +156,7 @@ def test_the_spans_of_a_tagger_are_its_entities(tagger):
     assert [len(tags) for tags in system.predicted] == [len(words) for words in sentences]
     assert set().union(*system.predicted) <= set(LABELS)
     figures = report(system, resamples=0)
-    entities = [entity for listed in tagger.tag(sentences) for entity in listed]
+    entities = [entity for listed in tagger(sentences) for entity in listed]
     assert entities
     # Every entity is spurious.
     assert sum(figures["confusion"]["spurious"].values()) == figures["calibration"]["count"] == len(entities)

@@ -95,17 +95,14 @@ main()
 @pytest.mark.parametrize(("kind", "decoder"), list(zip(ARCHITECTURES, cycle(DECODERS))), ids=str)
 def test_entities_and_labels_match_those_of_tagger(kind, decoder, tokenizer, tmp_path):
     reference, folder = exported(tmp_path, tokenizer, kind, decoder)
-    tagger, expected = OnnxTagger.from_pretrained(folder, threads=1), reference.tag(ITEMS)
+    tagger, expected = OnnxTagger.from_pretrained(folder, threads=1), reference(ITEMS)
     assert sum(map(len, expected)) > 20
     for batch_size in (1, 7, 128):
-        assert_same_entities(tagger.tag(ITEMS, batch_size), expected)
-    assert_same_entities([tagger(item) for item in ITEMS], expected)
+        assert_same_entities(tagger(ITEMS, batch_size=batch_size), expected)
+    assert_same_entities([entities for item in ITEMS for entities in tagger([item])], expected)
     for annotation, other in zip(tagger.annotate(TEXTS, 5), reference.annotate(TEXTS, 5), strict=True):
-        assert np.array_equal(annotation.places, other.places)
-        assert np.array_equal(annotation.labels, other.labels)
-    for (labels, scores), (others, other_scores) in zip(tagger.label(GIVEN, 5), reference.label(GIVEN, 5), strict=True):
-        assert labels == others
-        assert scores == pytest.approx(other_scores, abs=1e-4)
+        assert np.array_equal(annotation.offsets, other.offsets) and annotation.labels == other.labels
+        assert np.exp(annotation.log_probs) == pytest.approx(np.exp(other.log_probs), abs=1e-4)
 
 
 def test_pieces_are_fed_to_models_that_read_them(tmp_path):
@@ -114,22 +111,22 @@ def test_pieces_are_fed_to_models_that_read_them(tmp_path):
         reference, folder = exported(tmp_path / name, tokenizer, **fields)
         tagger = OnnxTagger.from_pretrained(folder)
         for batch_size in (1, 5, 128):
-            assert_same_entities(tagger.tag(ITEMS, batch_size), reference.tag(ITEMS))
+            assert_same_entities(tagger(ITEMS, batch_size=batch_size), reference(ITEMS))
 
 
 def test_threads_and_least_scores_give_the_results_of_tagger(tokenizer, tmp_path, caplog):
     reference, folder = exported(tmp_path, tokenizer)
     items = ITEMS * 4
-    alone = OnnxTagger.from_pretrained(folder, threads=1).tag(items, 4)
+    alone = OnnxTagger.from_pretrained(folder, threads=1)(items, batch_size=4)
     for threads in (None, 2, 5):
-        assert OnnxTagger.from_pretrained(str(folder), threads=threads).tag(items, 4) == alone
+        assert OnnxTagger.from_pretrained(str(folder), threads=threads)(items, batch_size=4) == alone
     for least in (0.6, {"PER": 0.9, "LOC": 0.3}):
-        expected = reference.tag(TEXTS, min_score=least)
-        assert 0 < sum(map(len, expected)) < sum(map(len, reference.tag(TEXTS)))
+        expected = reference(TEXTS, min_score=least)
+        assert 0 < sum(map(len, expected)) < sum(map(len, reference(TEXTS)))
         tagger = OnnxTagger.from_pretrained(folder, min_score=least)
-        assert_same_entities(tagger.tag(TEXTS), expected)
-        assert_same_entities(pickle.loads(pickle.dumps(tagger)).tag(TEXTS), expected)
-        assert_same_entities(OnnxTagger.from_pretrained(folder).tag(TEXTS, min_score=least), expected)
+        assert_same_entities(tagger(TEXTS), expected)
+        assert_same_entities(pickle.loads(pickle.dumps(tagger))(TEXTS), expected)
+        assert_same_entities(OnnxTagger.from_pretrained(folder)(TEXTS, min_score=least), expected)
     assert repr(tagger) == "OnnxTagger(CPUExecutionProvider, types: PER, LOC, GOD)"
     edit(folder / "config.json", min_score=0.9)
     assert OnnxTagger.from_pretrained(folder, min_score=0).min_score == 0
@@ -137,7 +134,7 @@ def test_threads_and_least_scores_give_the_results_of_tagger(tokenizer, tmp_path
     assert OnnxTagger.from_pretrained(folder).min_score == 0.9
     assert "score below 0.9" in caplog.text
     (folder / "model.onnx").rename(folder / "small.onnx")
-    assert OnnxTagger.from_pretrained(folder, "small.onnx", min_score=0).tag(items, 4) == alone
+    assert OnnxTagger.from_pretrained(folder, "small.onnx", min_score=0)(items, batch_size=4) == alone
 
 
 # --- Faults ----------------------------------------------------------------------------------------------------------
@@ -213,7 +210,7 @@ def texts(count):
         words = ("".join(chooser.choices("aeinrst", k=chooser.randint(1, 9))) for _ in range(chooser.randint(1, 40)))
         yield " ".join(words).capitalize()
 
-for _ in OnnxTagger.from_pretrained(folder, threads=2).stream(texts(10_000)):
+for _ in OnnxTagger.from_pretrained(folder, threads=2).pipe(texts(10_000)):
     pass
 print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 """

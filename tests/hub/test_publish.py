@@ -8,6 +8,7 @@ import pytest
 from conftest import SENTENCES
 from huggingface_hub import HfApi
 
+from hf_xorner import Tagger
 from hf_xorner.hub import prepare_repository, publish
 
 pytestmark = pytest.mark.usefixtures("forked_offline")
@@ -47,7 +48,7 @@ def test_a_model_without_a_card_gets_one(hub, folder, monkeypatch):
     (folder / "README.md").unlink()
     (folder / "facts.json").write_text("{}")
     write = lambda path, name: (Path(path) / "README.md").write_text(card + name, encoding="utf-8")  # noqa: E731
-    monkeypatch.setattr(sys.modules["hf_xorner.hub.publish"], "write_card", write)
+    monkeypatch.setattr(sys.modules["hf_xorner.hub.upload"], "write_card", write)
     publish(folder, NAME, api=hub)
     assert hub.files(NAME)["README.md"] == (card + NAME).encode()
 
@@ -146,3 +147,10 @@ def test_training_with_push_to_hub_publishes_the_model(hub, script, monkeypatch)
     assert {"config.json", "model.safetensors", "facts.json"} <= hub.files(NAME).keys()
     code, _, errors = script("train", *options, "--output_dir", "other")
     assert code == 1 and "--overwrite" in errors and not Path("other").exists()  # before training
+
+
+def test_a_tagger_is_pushed_with_its_card(hub, folder):
+    Tagger.from_pretrained(folder).push_to_hub(NAME, api=hub)
+    published = hub.files(NAME)
+    assert published["README.md"] == (folder / "README.md").read_bytes()
+    assert {"model.safetensors", "tokenizer.json", "modeling_tagger.py"} <= published.keys()

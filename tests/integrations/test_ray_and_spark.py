@@ -20,14 +20,14 @@ def assert_equal(actual, expected):
 def test_tables_of_ray_get_a_column_of_entities(tagger_folder, tagger):
     texts = [*TEXTS, None, ""]
     table = TagTables(tagger_folder)(pa.table({"id": range(len(texts)), "text": texts}))
-    assert table["entities"].to_pylist() == tagger.tag([*TEXTS, "", ""])
+    assert table["entities"].to_pylist() == tagger([*TEXTS, "", ""])
     assert table["text"].to_pylist() == texts
     assert table.column_names == ["id", "text", "entities"]
     assert TagTables(tagger_folder)(table) == table
     empty = TagTables(tagger_folder)(pa.table({"text": [""]}))
     assert empty.schema.field("entities") == table.schema.field("entities")
     named = TagTables(tagger_folder, column="words", output="found", min_score=0.5)(pa.table({"words": GIVEN}))
-    assert named["found"].to_pylist() == tagger.tag(GIVEN, min_score=0.5)
+    assert named["found"].to_pylist() == tagger(GIVEN, min_score=0.5)
 
 
 def test_two_actors_of_ray_give_the_entities_of_one_process(tagger_folder, tagger):
@@ -46,17 +46,17 @@ def test_two_actors_of_ray_give_the_entities_of_one_process(tagger_folder, tagge
         found = sorted(tagged.take_all(), key=lambda row: row["id"])
     finally:
         ray.shutdown()
-    assert_equal([row["entities"] for row in found], tagger.tag(TEXTS) * 20)
+    assert_equal([row["entities"] for row in found], tagger(TEXTS) * 20)
 
 
 def test_frames_of_spark_get_a_column_of_entities(tagger_folder, tagger):
     frames = [pd.DataFrame({"text": TEXTS[:9]}), pd.DataFrame({"text": [*TEXTS[9:], None]})]
     tagged = pd.concat(tag_frames(tagger_folder)(iter(frames)))
     assert list(tagged.columns) == ["text", "entities"]
-    assert list(tagged["entities"]) == tagger.tag([*TEXTS, ""])
+    assert list(tagged["entities"]) == tagger([*TEXTS, ""])
     words = pd.DataFrame({"words": [pd.array(row, dtype=object) for row in GIVEN]})
     (frame,) = tag_frames(tagger_folder, column="words", output="found", min_score=0.5)(iter([words]))
-    assert list(frame["found"]) == tagger.tag(GIVEN, min_score=0.5)
+    assert list(frame["found"]) == tagger(GIVEN, min_score=0.5)
 
 
 def test_two_workers_of_spark_give_the_entities_of_one_process(tagger_folder, tagger, monkeypatch):
@@ -72,4 +72,4 @@ def test_two_workers_of_spark_give_the_entities_of_one_process(tagger_folder, ta
         tagged_rows = sorted((row.asDict(recursive=True) for row in tagged.collect()), key=lambda row: row["id"])
     finally:
         session.stop()
-    assert_equal([row["entities"] for row in tagged_rows], tagger.tag([*TEXTS, ""]) * 20)
+    assert_equal([row["entities"] for row in tagged_rows], tagger([*TEXTS, ""]) * 20)

@@ -293,7 +293,7 @@ def test_decoded_entities_match_the_program(model_type, program_tokenizer):
         weights = {name: values.detach() for name, values in drawn(model_type, seed).items()}
         model.load_state_dict(carried(weights, model, program_tokenizer), strict=False)
         program = Program(model_type, weights)
-        for words, entities in zip(SENTENCES, Tagger(model, program_tokenizer).tag(SENTENCES), strict=True):
+        for words, entities in zip(SENTENCES, Tagger(model, program_tokenizer)(SENTENCES), strict=True):
             expected = program.entities(words)
             assert {(entity.label, entity.word_start, entity.word_end) for entity in entities} == expected
             count += len(expected)

@@ -118,10 +118,15 @@ export class Tagger {
 
   /**
    * The entities of a text: label, text, score, `start` and `end` in Unicode code points as in Python, and
-   * `startUnit` and `endUnit` in UTF-16 units as in JavaScript strings.
+   * `startUnit` and `endUnit` in UTF-16 units as in JavaScript strings. Of an array of texts, an array of these.
    */
-  async tag(text) {
-    text = text.toWellFormed();
+  async tag(texts) {
+    if (Array.isArray(texts)) {
+      const all = [];
+      for (const text of texts) all.push(await this.tag(text));
+      return all;
+    }
+    const text = texts.toWellFormed();
     const places = this.tokenizer.words(text);
     if (!places.length) return [];
     const feeds = {};
