@@ -16,13 +16,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.corpora.assemble import words_and_tags
 from hf_xorner.evaluation import span_scores
-from hf_xorner.evaluation.report import System, calibration, report
-from hf_xorner.evaluation.thresholds import ScoredEntities
+from hf_xorner.evaluation.report import System, report
 
 #: The types of each system or corpus, by what they are here.
 TYPES = dict.fromkeys(("PER", "PERSON", "person"), "PER")
@@ -39,7 +36,7 @@ CASES: dict[str, Callable[[str], str]] = {
 BATCH, ROUNDS = 256, 3
 
 Words = Sequence[Sequence[str]]
-#: From words to their tags, and the probabilities of these if they are known.
+#: From words to their tags, and the log probabilities of these if they are known.
 Tag = Callable[[Words], tuple[Words, Any]]
 
 
@@ -69,11 +66,10 @@ def main() -> None:
         for case, change in CASES.items():
             changed = [list(map(change, sentence)) for sentence in words]
             for name, system in systems.items():
-                predicted, probabilities = system(changed)
-                score = scores(words, gold, predicted, KEPT, probabilities)
+                predicted, log_probs = system(changed)
+                score = scores(words, gold, predicted, KEPT, log_probs)
                 score["PER and LOC"] = scores(words, gold, predicted, ("PER", "LOC"))["f1"]
                 if name in taggers:
-                    score["ece of Tagger"] = calibration_error(taggers[name], changed, gold)
                     score["own types"] = span_scores(gold, predicted)["f1"] if corpus == "conll2003" else None
                 figures[name][f"{corpus}, {case}"] = score
                 print(f"{corpus:<11} {case:<25} {Path(name).name:<28} {line(score)}", flush=True)
@@ -83,23 +79,12 @@ def main() -> None:
         options.output.write_text(json.dumps(figures, indent=2) + "\n")
 
 
-def scores(
-    words: Words, gold: Words, predicted: Words, types: Sequence[str], probabilities: Any = None
-) -> dict[str, Any]:
-    """Return F1 over the entities of some types, and of each; with probabilities, the pipeline's calibration error."""
+def scores(words: Words, gold: Words, predicted: Words, types: Sequence[str], log_probs: Any = None) -> dict[str, Any]:
+    """Return F1 over the entities of some types, and of each, and the calibration error of a `Tagger`."""
     tags = [[[renamed(tag, types) for tag in sentence] for sentence in rows] for rows in (gold, predicted)]
-    result = report(System(words, *tags, probabilities), resamples=0)
+    result = report(System(words, *tags, log_probs), resamples=0)
     figures = {"f1": result["f1"], **{name: values["f1"] for name, values in result["per_type"].items()}}
-    return figures | ({"ece": result["calibration"]["ece"]} if "calibration" in result else {})
-
-
-def calibration_error(tagger: Tagger, words: Words, gold: Words) -> float:
-    """Return the expected calibration error of the scores of a tagger with the types PER, ORG and LOC, or more."""
-    tags = [[renamed(tag, KEPT) for tag in sentence] for sentence in gold]
-    entities = ScoredEntities.of_tagger(tagger, words, tags, "conlleval", BATCH)
-    assert entities is not None  # only for plain tags
-    kept = np.isin(entities.labels, KEPT)
-    return float(calibration(entities.scores[kept], entities.correct[kept])["ece"])
+    return figures | ({"ece of Tagger": result["calibration"]["ece"]} if "calibration" in result else {})
 
 
 def renamed(tag: str, types: Sequence[str]) -> str:
@@ -114,11 +99,11 @@ def line(score: dict[str, Any]) -> str:
 
 
 def own_system(tagger: Tagger) -> Tag:
-    """Return a function from words to the tags of a model and their probabilities, in a row."""
+    """Return a function from words to the tags of a model and their log probabilities, in a row."""
 
     def tag(words: Words) -> tuple[Words, Any]:
         system = System.of_tagger(tagger, words, words, BATCH)
-        return system.predicted, system.probabilities
+        return system.predicted, system.log_probs
 
     return tag
 

@@ -52,7 +52,7 @@ def seconds(tag: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> float:
 
 def own_system(folder: str) -> Callable[[Sequence[str]], Any]:
     """Return a function that tags texts by ONNX Runtime."""
-    return OnnxTagger.from_pretrained(folder).tag
+    return OnnxTagger.from_pretrained(folder)
 
 
 def spacy_system(name: str) -> Callable[[Sequence[str]], Any]:

@@ -58,7 +58,7 @@ def check(records, tagger, items):
     """Check that records hold the entities of the items, each tagged by itself."""
     for record, item in zip(records, items, strict=True):
         names = ["label", "start", "end", "text", *([] if isinstance(item, str) else ["word_start", "word_end"])]
-        expected = tagger(item)
+        (expected,) = tagger([item])
         assert [[entity[name] for name in names] for entity in record["entities"]] == [
             [getattr(entity, name) for name in names] for entity in expected
         ]

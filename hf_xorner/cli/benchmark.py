@@ -240,12 +240,12 @@ def exported_tagger(trainer: TaggerTrainer, folder: str) -> OnnxTagger:
     return OnnxTagger.from_pretrained(folder)
 
 
-def single_seconds(tagger: Callable[[list[str]], Any], sentences: list[list[str]]) -> float:
+def single_seconds(tagger: Callable[[list[list[str]]], Any], sentences: list[list[str]]) -> float:
     """Return the median time in seconds for sentences that are tagged one by one."""
     seconds = []
     for words in sentences:
         start = time.perf_counter()
-        tagger(words)
+        tagger([words])
         seconds.append(time.perf_counter() - start)
     return median(seconds)
 
@@ -306,7 +306,7 @@ def spacy_tag_seconds(sentences: list[list[str]]) -> float:
 
 def spacy_single_seconds(sentences: list[list[str]]) -> float:
     """Return the median time in seconds for sentences that are tagged one by one."""
-    return single_seconds(lambda words: _entities(_pipeline(_document(words))), sentences)
+    return single_seconds(lambda batch: _entities(_pipeline(_document(batch[0]))), sentences)
 
 
 def _document(words: list[str]) -> Any:

@@ -38,7 +38,7 @@ def found_in(doc, spans=None):
 
 
 def expected_of(tagger, words, **options):
-    entities = tagger(words, **options)
+    (entities,) = tagger([words], **options)
     return [(entity.word_start, entity.word_end, entity.label, entity.score) for entity in entities]
 
 
@@ -109,12 +109,12 @@ def test_a_batch_that_fails_goes_to_the_error_handler(pipeline, monkeypatch):
     nlp = pipeline()
     tagger = nlp.get_pipe("hf_xorner").tagger
 
-    def tag(items):
+    def pipe(items):
         if "fails" in items[-1]:
             raise RuntimeError("memory is full")
-        return [tagger(item) for item in items]
+        return tagger(items)
 
-    monkeypatch.setattr(tagger, "tag", tag)
+    monkeypatch.setattr(tagger, "pipe", pipe)
     texts = [*TEXTS[:3], "this", "one", "fails"]
     with pytest.raises(RuntimeError, match="memory"):
         list(nlp.pipe(texts, batch_size=3))
