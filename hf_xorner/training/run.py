@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+import numpy as np
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset, DatasetDict, concatenate_datasets
 from transformers import TrainingArguments, set_seed
@@ -246,13 +247,18 @@ class TrainingRun(NamedTuple):
     def predict(self, split: Dataset) -> tuple[System, float]:
         """Return the predictions of the model for a split, and the time in seconds."""
         names = [*self.trainer.model.config.labels, UNLABELLED_TAG]  # the last has the number -1
+        self.trainer.output_path_log_probs = True
         output = self.trainer.predict(split)
+        self.trainer.output_path_log_probs = False
+        logits, log_probs = output.predictions
         labelled = output.label_ids != IGNORED
         gold, predicted = (
             [[names[label] for label in row[mask]] for row, mask in zip(labels, labelled, strict=True)]
-            for labels in (output.label_ids, output.predictions.argmax(-1))
+            for labels in (output.label_ids, logits.argmax(-1))
         )
-        return System(split[TOKENS], gold, predicted), output.metrics.get("test_runtime", 0.0)
+        # They are not finite after training that diverged.
+        log_probs = log_probs[labelled] if np.isfinite(log_probs[labelled]).all() else None
+        return System(split[TOKENS], gold, predicted, log_probs), output.metrics.get("test_runtime", 0.0)
 
 
 #: The target number of updates of the weights, and the range of epochs.

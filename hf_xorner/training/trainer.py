@@ -66,6 +66,8 @@ class TaggerTrainer(Trainer):
     lr_scheduler: Any
     _signature_columns: Any
     compute_metrics: Any
+    #: Predict tuples of logits and `path_log_probs`.
+    output_path_log_probs: bool = False
 
     def __init__(self, model: Any = None, args: Any = None, **options: Any) -> None:
         if options.get("data_collator") is None and options.get("processing_class") is not None:
@@ -102,6 +104,8 @@ class TaggerTrainer(Trainer):
 
     def prediction_step(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Return loss, logits and labels; for the default scores, words without a label have -1, unlike padding."""
+        if self.output_path_log_probs:
+            inputs["output_path_log_probs"] = True
         loss, logits, labels = super().prediction_step(model, inputs, *arguments, **options)
         if labels is not None and self._scores_unlabelled:
             labels = labels.masked_fill(inputs["attention_mask"].to(labels.device).bool() & labels.eq(IGNORED), -1)
