@@ -17,6 +17,7 @@ from ..errors import DataError
 from .schemes import (
     EDGE,
     IO,
+    NO_CHUNK,
     OUTSIDE_TAG,
     UNLABELLED_TAG,
     Pair,
@@ -169,7 +170,7 @@ def _without(sentence: Sentence, faults: Mapping[int, str], repairs: Repairs) ->
     if not faults:
         return sentence
     for index, fault in faults.items():
-        repairs.leave_out(DataError(f"{sentence.place(index)}: {fault}."))
+        repairs.leave_out(DataError(f"{sentence.place(index)}: {fault}."), sentence.tags[index] not in NO_CHUNK)
     remaining = [index for index in range(len(sentence.tokens)) if index not in faults]
     return sentence._replace(
         tokens=[sentence.tokens[index] for index in remaining],

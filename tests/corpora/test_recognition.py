@@ -31,7 +31,7 @@ NOTED = {
     "features after the tag": "words are read from column 0 and tags from column 1",
     "UNER": "words are read from column 1 and tags from column 2",
     "UNER as it was": "words are read from column 1 and tags from column 2",
-    "GermEval": "tags from column 2, counted from 0, but column 3 also holds tags of entities",
+    "GermEval": "tags from column 2 of 4, counted from 0; ignored: 0, 3, of which column 3 also holds tags of entities",
     "CoNLL-U of Stanza": "the tags are read from MISC (ner=)",
     "CoNLL-U of NorNE": "the tags are read from MISC (name=)",
     "CoNLL-U Plus": "the tags are read from EXTRA:NER",

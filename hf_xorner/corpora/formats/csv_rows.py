@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ...errors import DataError, first_line
 from ...files import BYTE_ORDER_MARK
+from ..schemes import NO_CHUNK
 from ..source import NONE, Reading, Repairs, Sentence
 from .columns import UNKNOWN, looks_like_tag, recognise_columns
 from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, JsonRecord, sentence_of_words
@@ -186,7 +187,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
         elif "\n" in token and columns.delimiter in token:
             fault = f"a word with lines, {token[:60]!r}, so quotation marks are not doubled within words"
         if fault:
-            repairs.leave_out(DataError(f"{path}:{number}: {fault}; correct the row."))
+            repairs.leave_out(DataError(f"{path}:{number}: {fault}; correct the row."), tag not in ("", *NO_CHUNK))
             continue
         words.append((number, token, tag, _cell(row, columns.pos) or UNKNOWN))
         if len(words) > _MOST_WORDS and not ended and columns.sentence is None:
