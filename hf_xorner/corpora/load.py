@@ -164,6 +164,7 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, do
             sentences += read_table(path, reading)
         if documents and len(paths) > 1:
             sentences[before:] = [sentence._replace(doc_id=document) for sentence in sentences[before:]]
+    repairs.check_spans()
     guesses_pos = reading.pos_column is None and "conll" in formats
     return Split(sentences, str(paths[0]), guesses_pos, ", ".join(sorted(formats)))
 
