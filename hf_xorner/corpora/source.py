@@ -243,6 +243,8 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
     """
     with open_bytes(path) as file:
         data = file.read()
+    if data.startswith(b"PK\x03\x04"):
+        raise DataError(f"{path}: is a zip archive; unpack it and name a file or folder of it.")
     encoding = "utf-8" if reading.encoding == AUTO else reading.encoding
     try:
         return data.decode(encoding)
