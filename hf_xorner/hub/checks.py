@@ -14,11 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-import yaml
-from huggingface_hub import ModelCard
-
-from ..errors import first_line
 from ..export import runtime_code
+from ..export.package import read_card
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE, OnnxTagger
 from ..files import FACTS_FILE
 
@@ -134,11 +131,8 @@ def handler_files() -> dict[str, str]:
 
 def example_sentences(folder: Path) -> list[str]:
     """Return the example sentences of the card, or an invented one."""
-    path = folder / CARD
-    try:
-        widget = ModelCard.load(path).data.get("widget") if path.is_file() else None
-    except (ValueError, yaml.YAMLError) as error:
-        raise ValueError(f"{path}: the metadata cannot be read ({first_line(error)}); correct them.") from None
+    card = read_card(folder)
+    widget = card.data.get("widget") if card else None
     texts = (str(item["text"]) for item in widget or () if isinstance(item, dict) and "text" in item)
     return list(texts) or [INVENTED_SENTENCE]
 

@@ -109,7 +109,7 @@ def test_examples_are_those_of_the_card(folder):
     for header in ("license: mit", "widget: []", "widget: [Ann met Zeus.]"):
         (folder / "README.md").write_text(f"---\n{header}\n---\n")
         assert "Zorvan Quellmar" in example_sentences(folder)[0]
-    for header in ("- a", "a: [", "model-index: [3]"):
+    for header in ("- a", "a: [", "model-index: [3]", "a: &x [1]\nb: [*x, *x]"):
         (folder / "README.md").write_text(f"---\n{header}\n---\n")
         with pytest.raises(ValueError, match=r"README\.md: the metadata cannot be read"):
             example_sentences(folder)
