@@ -95,8 +95,8 @@ def _metadata(source: str, name: str, version: str) -> str:
     message["Name"] = name
     message["Version"] = version
     message["Summary"] = "A tagger for words in text, by ONNX Runtime"
-    if card and card.data.license:
-        message["License"] = card.data.license if card.data.license in _LICENSES.split() else "other"
+    if card and (license := card.data.get("license")):
+        message["License"] = license if license in _LICENSES.split() else "other"
     message["Requires-Python"] = ">=3.11"
     for requirement in needed:
         message["Requires-Dist"] = requirement

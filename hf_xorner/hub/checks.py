@@ -18,6 +18,7 @@ from ..export import runtime_code
 from ..export.package import read_card
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE, OnnxTagger
 from ..files import FACTS_FILE
+from ..loading import load_config, load_tokenizer
 
 CONFIG, CARD = "config.json", "README.md"
 
@@ -96,13 +97,15 @@ def check_folder(folder: str | Path, *, onnx: bool = False) -> Checked:
 
 
 def published_files(folder: Path, *, onnx: bool = False) -> list[str]:
-    """Return the sorted names of the published files, after a check of links and of the code.
+    """Return the sorted names of the published files, after a check of links, of the settings and of the code.
 
     Raises:
         ValueError: If there is no model, a file is a link out of the folder, or code differs from this package's.
     """
     if not (folder / CONFIG).is_file():
         raise ValueError(f"{folder} has no {CONFIG}; name the folder of a trained model.")
+    load_config(str(folder))
+    load_tokenizer(str(folder))
     code = {path.name: path.read_bytes() for path in files("hf_xorner.models").iterdir() if path.name.endswith(".py")}
     code |= {name: text.encode() for name, text in handler_files().items()}
     patterns = (*MODEL_FILES, *DESCRIPTION)
