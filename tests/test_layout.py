@@ -30,13 +30,14 @@ MAY_IMPORT = {
     "files": {"errors"},
     "options": {"errors"},
     "models": set(),
-    "registration": {"models"},
-    "loading": {"errors", "models", "registration"},
+    "safety": set(),
+    "registration": {"models", "safety"},
+    "loading": {"errors", "models", "registration", "safety"},
     "entities": {"models"},
     "tagger": {"entities", "errors", "files", "loading", "models", "hf_xorner"},
     "corpora": {"options", "errors", "files", "models"},
-    "vectors": {"corpora", "errors", "files", "models"},
-    "export": {"entities", "errors", "files", "loading", "models"},
+    "vectors": {"corpora", "errors", "files", "loading", "models"},
+    "export": {"entities", "errors", "files", "loading", "models", "safety"},
     "evaluation": {"options", "corpora", "entities", "errors", "files", "models", "registration", "tagger"},
     "tagging": {"options", "corpora", "entities", "errors", "files", "loading", "models", "tagger"},
     "training": {
@@ -54,7 +55,18 @@ MAY_IMPORT = {
         *("registration", "tagger", "tagging", "training", "vectors", "hf_xorner", "options"),
     },
     "__main__": {"cli"},
-    "hub": {"corpora", "errors", "evaluation", "export", "files", "models", "registration", "tagger", "training"},
+    "hub": {
+        "corpora",
+        "errors",
+        "evaluation",
+        "export",
+        "files",
+        "loading",
+        "models",
+        "registration",
+        "tagger",
+        "training",
+    },
 }
 PUBLISHED_CODE_MAY_IMPORT = {"torch", "transformers", "tokenizers", "numpy"}
 
