@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokeni
 from transformers.utils import logging
 
 from .errors import DataError, first_line, why_not_loaded
+from .files import model_folder
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -28,7 +29,7 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
     """Load a model and its tokenizer.
 
     Args:
-        source: A folder, or a repository on the Hub.
+        source: A folder, a repository on the Hub, or the short name of a model of the package (`files.PACKAGED`).
         options: The options of `from_pretrained`.
 
     Raises:
@@ -42,6 +43,7 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
 
 def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> TaggerConfig:
     """Load the config of a tagger; see `load`."""
+    source = model_folder(source)
     with _reading(source, "config"):
         settings, _ = PreTrainedConfig.get_config_dict(source, **hub)
         _check_settings(settings)
@@ -65,6 +67,7 @@ def _check_settings(settings: dict[str, Any]) -> None:
 
 def load_tokenizer(source: str, *, trust_remote_code: bool = False, **hub: Any) -> WordCharTokenizer:
     """Load the tokenizer of a tagger; see `load`."""
+    source = model_folder(source)
     with _reading(source, "tokenizer"):
         return AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
 
@@ -74,6 +77,7 @@ def load_model(
 ) -> TaggerForTokenClassification:
     """Load the weights of a tagger, which must match the config exactly; see `load`."""
     check_fit(config, tokenizer)
+    source = model_folder(source)
     with _reading(source, "weights"):
         model, report = AutoModelForTokenClassification.from_pretrained(
             source, config=config, use_safetensors=True, output_loading_info=True, **options

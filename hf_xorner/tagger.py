@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .entities import BaseTagger, NumberByLabel, batches_of
-from .files import FACTS_FILE, english
+from .files import FACTS_FILE
 from .loading import check_fit, load, moved
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -67,7 +67,7 @@ class Tagger(BaseTagger):
     @classmethod
     def from_pretrained(
         cls,
-        source: str | None = None,
+        source: str = "english",
         device: str | torch.device | None = None,
         min_score: NumberByLabel | None = None,
         **options: Any,
@@ -75,7 +75,7 @@ class Tagger(BaseTagger):
         """Load a folder or a repository on the Hub with safetensors weights.
 
         Args:
-            source: The folder, or the repository as owner/name; by default the English model of the package.
+            source: The folder, the repository as owner/name, or "english" or "english-open" for a model of the package.
             device: A device such as "cpu" or "cuda:0".
             min_score: See `Tagger`.
             options: Options of transformers' `from_pretrained`. Code in the folder runs only with
@@ -84,7 +84,7 @@ class Tagger(BaseTagger):
         Raises:
             ValueError: If a file is missing or broken, the device is not available, or `min_score` does not fit.
         """
-        return cls(*load(source or english(), **options), device, min_score)
+        return cls(*load(source, **options), device, min_score)
 
     def __repr__(self) -> str:
         return (

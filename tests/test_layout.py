@@ -14,7 +14,7 @@ from conftest import REPOSITORY
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 import hf_xorner
-from hf_xorner.files import ENGLISH
+from hf_xorner.files import PACKAGED
 
 PACKAGE = REPOSITORY / "hf_xorner"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "options": {"errors"},
     "models": set(),
     "registration": {"models"},
-    "loading": {"errors", "models", "registration"},
+    "loading": {"errors", "files", "models", "registration"},
     "entities": {"models"},
     "tagger": {"entities", "errors", "files", "loading", "models", "hf_xorner"},
     "corpora": {"options", "errors", "files", "models"},
@@ -145,11 +145,13 @@ def test_package_does_not_grow_by_accident():
     assert sum(map(code_lines, MODULES)) <= MOST_LINES
 
 
-def test_the_wheel_has_every_package_and_the_english_model():
+def test_the_wheel_has_every_package_and_model():
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
-    packages = {name_of(path.with_name("__init__.py")) for path in MODULES} | {f"hf_xorner.{ENGLISH}"}
+    packages = {name_of(path.with_name("__init__.py")) for path in MODULES}
+    packages |= {f"hf_xorner.{folder}" for folder in PACKAGED.values()}
     assert set(re.findall(r'^  "(hf_xorner[\w.-]*)",$', project, re.M)) == packages
-    assert f'"hf_xorner.{ENGLISH}" = "model_cards/{ENGLISH}"' in project
+    for folder in PACKAGED.values():
+        assert f'"hf_xorner.{folder}" = "model_cards/{folder}"' in project
 
 
 def test_public_names_are_in_order_documented_and_importable():

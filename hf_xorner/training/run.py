@@ -30,7 +30,7 @@ from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
-from ..files import FACTS_FILE, check_apart, expanded, locked, open_bytes
+from ..files import FACTS_FILE, check_apart, expanded, locked, model_folder, open_bytes
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
@@ -93,7 +93,7 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
     folder = Path(str(training.output_dir))
     check_apart(folder, *inputs_of(run.dataset, run.data_dir))
     for name in filter(None, (run.model_name_or_path, run.context, *run.teacher)):
-        model = Path(name).resolve()
+        model = Path(model_folder(name)).resolve()
         # A run deletes its older checkpoints.
         check_apart(folder, model, *([model.parent] if model.name.startswith("checkpoint-") else []))
     with folder_locked(folder, training):
