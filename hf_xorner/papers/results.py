@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from ..evaluation.scores import measure_of
 from ..files import write_json
 from ..training.facts import command_of
 from .reproduction import Cell, Filled
@@ -67,7 +68,7 @@ def _results(filled: Filled) -> Iterator[dict[str, Any]]:
         if not scored or filled.table.rows[key].reads:  # no result of a whole model
             continue
         first = next(iter(scored.values()))
-        measure = "f1" if "f1" in first["scores"]["test"] else "accuracy"
+        measure = measure_of(first["scores"]["test"])
         shown = [
             (filled.cells[key, name], column)
             for name, column in filled.table.columns.items()

@@ -6,7 +6,7 @@ import gc
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from importlib.resources import files
@@ -30,12 +30,14 @@ from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
+from ..evaluation.scores import measure_of
 from ..files import FACTS_FILE, check_apart, expanded, locked, open_bytes
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
 from ..registration import CONFIGS
 from ..tagger import Tagger
+from ..text_table import text_table
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of
@@ -131,21 +133,19 @@ def seed_table(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> str:
     Args:
         scores: The result of `TrainingRun.train`, by seed.
     """
-    width = max(10, *(len(str(seed)) + 2 for seed in scores))
-    lines = [f"{'seed':<22}{''.join(f'{seed:>{width}}' for seed in scores)}{'mean':>10}{'deviation':>12}"]
+    rows: list[Sequence[Any]] = [("seed", "", *map(str, scores), "mean", "deviation")]
     for split, first in next(iter(scores.values())).items():
-        measure = "f1" if "f1" in first else "accuracy"
+        measure = measure_of(first)
         values = [score[split][measure] for score in scores.values()]
-        name = f"{split:<12}{'F1' if measure == 'f1' else measure:<10}"
-        spread = f"{stdev(values):>12.2f}" if len(values) > 1 else ""
-        lines.append(f"{name}{''.join(f'{value:>{width}.2f}' for value in values)}{mean(values):>10.2f}{spread}")
-    return "\n".join(lines)
+        spread = [stdev(values)] if len(values) > 1 else []
+        rows.append((split, "F1" if measure == "f1" else measure, *values, mean(values), *spread))
+    return text_table(rows, names=2)
 
 
 def best_seed(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> int:
     """Return the seed with the highest validation score, or the first seed without validation data."""
     validation = {seed: splits.get("validation", {}) for seed, splits in scores.items()}
-    return max(scores, key=lambda seed: validation[seed].get("f1", validation[seed].get("accuracy", 0.0)))
+    return max(scores, key=lambda seed: validation[seed].get(measure_of(validation[seed]), 0.0))
 
 
 # --- One run ----------------------------------------------------------------------------------------------------------
