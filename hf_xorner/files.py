@@ -18,11 +18,14 @@ from filelock import FileLock, Timeout
 
 from .errors import DataError
 
-#: The file of a training run's facts, in the folder of the model.
-FACTS_FILE = "facts.json"
+#: Files in the folder of a model: the facts of its training run, its card, and its graph if it is exported.
+FACTS_FILE, CARD_FILE, GRAPH_FILE = "facts.json", "README.md", "model.onnx"
 
 #: The English model of the package; pyproject.toml names its folder as well.
 ENGLISH = "english-ner-small"
+
+#: A repository on the Hub, as a pattern.
+HUB_NAME = r"\w[\w.-]*/\w[\w.-]*"
 
 BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"

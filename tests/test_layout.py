@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "options": {"errors"},
     "text_table": set(),
     "models": set(),
-    "registration": {"models"},
+    "registration": {"models", "hf_xorner"},
     "loading": {"errors", "models", "registration"},
     "entities": {"models"},
     "tagger": {"entities", "errors", "files", "loading", "models", "hf_xorner"},

@@ -21,9 +21,9 @@ from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, WRITTEN_SCHEMES, from_iob2, recognise
 from ..corpora.source import AUTO
 from ..corpora.splits import has_data_suffix
-from ..entities import NumberByLabel, checked_numbers, number_by_label
+from ..entities import NumberByLabel, checked_numbers
 from ..files import FACTS_FILE, check_apart, write_json
-from ..options import check_known, full_names, option
+from ..options import check_known, full_names, number_by_label, option
 from ..tagger import Tagger
 from .comparison import POLICIES, Policy, Tags
 from .report import System, Training, compare, report, wrong_sentences

@@ -15,7 +15,7 @@ from huggingface_hub import ModelCard
 from huggingface_hub.errors import EntryNotFoundError
 from packaging.version import Version
 
-from ..files import write_whole
+from ..files import CARD_FILE, write_whole
 from . import MODULES, runtime_code
 from .onnx import exported_files
 
@@ -69,7 +69,7 @@ def _digest(content: bytes) -> str:
 
 def _metadata(source: str, name: str, version: str) -> str:
     """The content of METADATA: the fields for pip, and the model's card."""
-    path = Path(source) / "README.md"
+    path = Path(source) / CARD_FILE
     card = None
     if path.is_file() or not path.parent.is_dir():
         with suppress(EntryNotFoundError):  # a model on the Hub may have no card

@@ -19,10 +19,10 @@ from huggingface_hub import ModelCard
 
 from ..errors import first_line
 from ..export import runtime_code
-from ..export.runtime import GRAPH_FILE, RUNTIME_FILE, OnnxTagger
-from ..files import FACTS_FILE
+from ..export.runtime import RUNTIME_FILE, OnnxTagger
+from ..files import CARD_FILE, FACTS_FILE, GRAPH_FILE
 
-CONFIG, CARD = "config.json", "README.md"
+CONFIG = "config.json"
 
 #: The files of a model without its description, as patterns of `fnmatch`; never pickles of a checkpoint.
 MODEL_FILES = (
@@ -31,7 +31,7 @@ MODEL_FILES = (
     *sorted(path.name for path in files("hf_xorner.models").iterdir() if path.name.endswith(".py")),
 )
 #: The card, its pictures and the license.
-DESCRIPTION = (CARD, "LICENSE", "*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
+DESCRIPTION = (CARD_FILE, "LICENSE", "*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
 
 #: The code of an Inference Endpoint, and the packages that are installed for it.
 HANDLER, HANDLER_REQUIREMENTS = "handler.py", "requirements.txt"
@@ -134,7 +134,7 @@ def handler_files() -> dict[str, str]:
 
 def example_sentences(folder: Path) -> list[str]:
     """Return the example sentences of the card, or an invented one."""
-    path = folder / CARD
+    path = folder / CARD_FILE
     try:
         widget = ModelCard.load(path).data.get("widget") if path.is_file() else None
     except (ValueError, yaml.YAMLError) as error:

@@ -31,7 +31,7 @@ from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.scores import measure_of
-from ..files import FACTS_FILE, check_apart, expanded, locked, open_bytes
+from ..files import FACTS_FILE, GRAPH_FILE, check_apart, expanded, locked, open_bytes
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
@@ -113,7 +113,7 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
                 f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
             )
         code = {path.name for path in files("hf_xorner.models").iterdir()} - {"__init__.py"}
-        own = [path for path in folder.glob("*") if path.name in (*code, FACTS_FILE, "model.onnx")]
+        own = [path for path in folder.glob("*") if path.name in (*code, FACTS_FILE, GRAPH_FILE)]
         own += [path for path in numbered_checkpoints(folder) if not (path / CONFIG_NAME).exists()]
         if own:
             raise TrainingError(f"{min(own)} would be replaced or deleted; move it away, or name another --output_dir.")
@@ -201,7 +201,7 @@ class TrainingRun(NamedTuple):
                 return self.score()[0]
             if trainer.is_world_process_zero():
                 # Written last, the facts say that the run is finished. The earlier model's graph goes, too.
-                for name in (FACTS_FILE, "model.onnx"):
+                for name in (FACTS_FILE, GRAPH_FILE):
                     Path(args.output_dir, name).unlink(missing_ok=True)
                 for earlier in [] if checkpoint else numbered_checkpoints(Path(args.output_dir)):
                     shutil.rmtree(earlier)
