@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .safety import ARCHITECTURES
+
 if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
     from .entities import Entities, Entity
@@ -66,21 +68,10 @@ _LAZY = {
 }
 _MODULES = {name: module for module, names in _LAZY.items() for name in names}
 
-#: The architectures: the prefix of the classes (…Config, …ForTokenClassification), and the suffix of their modules
-#: (configuration_…, modeling_…). The `model_type` is an attribute of the config class.
-ARCHITECTURES = {
-    "BiLstmCnn": "bilstm_cnn",
-    "CrossBiLstmCnn": "bilstm_cnn",
-    "AttBiLstmCnn": "bilstm_cnn",
-    "LstmCrf": "lstm_crf",
-    "CnnLstmCrf": "cnn_lstm_crf",
-    "Grn": "grn",
-    "IdCnn": "id_cnn",
-    "StackLstm": "stack_lstm",
-}
-_MODULES |= {f"{prefix}Config": f"models.configuration_{module}" for prefix, module in ARCHITECTURES.items()}
-_MODULES |= {f"{prefix}ForTokenClassification": f"models.modeling_{module}" for prefix, module in ARCHITECTURES.items()}
-__all__ += [f"{prefix}{suffix}" for prefix in ARCHITECTURES for suffix in ("Config", "ForTokenClassification")]
+for _module, _prefix in ARCHITECTURES.values():
+    _MODULES[f"{_prefix}Config"] = f"models.configuration_{_module}"
+    _MODULES[f"{_prefix}ForTokenClassification"] = f"models.modeling_{_module}"
+    __all__ += [f"{_prefix}Config", f"{_prefix}ForTokenClassification"]
 __all__.sort()
 
 # PyTorch's threads wait for each other by spinning, by default for milliseconds. On a busy machine this takes time from

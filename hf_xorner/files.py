@@ -113,6 +113,14 @@ def undecodable(path: Path, error: UnicodeDecodeError, encoding: str, advice: st
     return DataError(f"{path}:{line}: is not {encoding.removesuffix('-sig')}; save the file as UTF-8{advice}.")
 
 
+def refuse_aliases(text: str) -> None:
+    """Raise for aliases in YAML, with which a short text can fill the memory."""
+    import yaml  # imported here because most commands need no YAML
+
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
+        raise yaml.YAMLError("aliases such as *name are not supported")
+
+
 # --- Writing ---------------------------------------------------------------------------------------------------------
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
-from . import ARCHITECTURES
 from .models.configuration_tagger import TaggerConfig
 from .models.tokenization_word_char import WordCharTokenizer
+from .safety import ARCHITECTURES
 
 
 class ModelOnDemand:
@@ -33,7 +33,7 @@ class ModelOnDemand:
 #: Config classes and model classes by `model_type`.
 CONFIGS: dict[str, type[TaggerConfig]] = {}
 MODELS: dict[str, ModelOnDemand] = {}
-for _prefix, _module in ARCHITECTURES.items():
+for _module, _prefix in ARCHITECTURES.values():
     _config = getattr(import_module(f".models.configuration_{_module}", __package__), f"{_prefix}Config")
     CONFIGS[_config.model_type] = _config
     _model = ModelOnDemand(_config, f".models.modeling_{_module}", f"{_prefix}ForTokenClassification")

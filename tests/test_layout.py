@@ -31,13 +31,14 @@ MAY_IMPORT = {
     "options": {"errors"},
     "text_table": set(),
     "models": set(),
-    "registration": {"models", "hf_xorner"},
-    "loading": {"errors", "models", "registration"},
+    "safety": set(),
+    "registration": {"models", "safety"},
+    "loading": {"errors", "models", "registration", "safety"},
     "entities": {"models"},
     "tagger": {"entities", "errors", "files", "loading", "models", "hf_xorner"},
     "corpora": {"text_table", "options", "errors", "files", "models"},
-    "vectors": {"text_table", "corpora", "errors", "files", "models"},
-    "export": {"entities", "errors", "files", "loading", "models"},
+    "vectors": {"text_table", "corpora", "errors", "files", "loading", "models"},
+    "export": {"entities", "errors", "files", "loading", "models", "safety"},
     "evaluation": {
         "text_table",
         "options",
@@ -65,7 +66,18 @@ MAY_IMPORT = {
         *("registration", "tagger", "tagging", "training", "vectors", "hf_xorner", "options", "text_table"),
     },
     "__main__": {"cli"},
-    "hub": {"corpora", "errors", "evaluation", "export", "files", "models", "registration", "tagger", "training"},
+    "hub": {
+        "corpora",
+        "errors",
+        "evaluation",
+        "export",
+        "files",
+        "loading",
+        "models",
+        "registration",
+        "tagger",
+        "training",
+    },
 }
 PUBLISHED_CODE_MAY_IMPORT = {"torch", "transformers", "tokenizers", "numpy"}
 

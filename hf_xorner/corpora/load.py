@@ -200,7 +200,9 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
         if beginning.match(text):
             raise DataError(f"{path}: the format {name} is not supported; convert it to CoNLL columns or JSON.")
     lines = split_lines(text[:_SAMPLE])
-    if suffix == ".csv" or has_header(lines[0]):
+    # Some files of columns have the suffix of CSV, but no commas.
+    separated = sum(re.search("[,;\t]", line) is not None for line in lines) > sum(map(bool, lines)) / 2
+    if (suffix == ".csv" and separated) or has_header(lines[0]):
         return "csv"
     if is_conllu(lines):
         return "conllu"

@@ -78,9 +78,9 @@ def write_card(
     folder = Path(folder)
     if (folder / CARD_FILE).exists() and not overwrite:
         raise ValueError(f"{folder / CARD_FILE} exists; move it away, or replace it by --overwrite.")
+    names = published_files(folder)
     facts = read_facts(folder)
     card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
-    names = published_files(folder)
     if sha256_of(folder / facts["model"]["file"]) != facts["model"]["sha256"]:
         raise ValueError(f"{folder}: the weights are not those of {FACTS_FILE}; train the model again.")
     # Without a minimum score, as in the pipeline of the snippet.

@@ -94,10 +94,9 @@ FAULTS = {
     "tags": (
         "x.conll",
         [
-            *((f"Ann {tag}\nleft O\nit O\n", "", f"the tags {tag!r} have prefixes") for tag in ("B", "b-PER", "PER-B")),
             ("Ann B-PER\nleft X-PER\n", ":2", "'X-PER'"),
             ("Ann B-PER\nLee E-PER\n\nleft U-PER\n", ":4", "'U-PER'"),
-            ("Ann B-PER\nleft 0\n", ":2", "'0'"),
+            ("Ann B-PER\nleft 0\nnow O\n", ":2", "'0'"),
             ("Ann B-PER\nLee B-\n", ":2", "'B-'"),
             ("Ann B-PER\nLee I-PER\n", ":2", "'I-PER'", {"scheme": "bmes"}),
             ("Ann\tB-PER\nleft\t \u00a0\n", ":2", "blanks"),

@@ -6,9 +6,11 @@ import os
 import re
 import time
 
+import numpy as np
 import pytest
 from column_samples import POS, SAMPLES, TAGS, TOKENS, conllu, germeval, lines, stanza, with_ranges
 from export_samples import TEXTS, brat, json_files, label_studio, label_studio_min, tags
+from pandas import DataFrame
 
 from hf_xorner.corpora import corpus_statistics, load_corpus
 from hf_xorner.corpora.assemble import words_and_tags
@@ -29,7 +31,7 @@ NOTED = {
     "features after the tag": "words are read from column 0 and tags from column 1",
     "UNER": "words are read from column 1 and tags from column 2",
     "UNER as it was": "words are read from column 1 and tags from column 2",
-    "GermEval": "tags from column 2, counted from 0, but column 3 also holds tags of entities",
+    "GermEval": "tags from column 2 of 4, counted from 0; ignored: 0, 3, of which column 3 also holds tags of entities",
     "CoNLL-U of Stanza": "the tags are read from MISC (ner=)",
     "CoNLL-U of NorNE": "the tags are read from MISC (name=)",
     "CoNLL-U Plus": "the tags are read from EXTRA:NER",
@@ -140,6 +142,39 @@ def test_csv_may_name_document_and_sentence_once_and_begin_with_a_comment(load):
 def test_missing_empty_lines_and_missing_entities_are_noted(read, caplog):
     read("left O\n" * 300)
     assert "is one sentence of 300 words" in caplog.text and "has no entities" in caplog.text
+
+
+def test_lists_that_pandas_wrote_as_text_are_read(load):
+    words, tags = ["L'Oréal", 'a "b"', "EU"] * 30, ["B-ORG", "O", "I-X"] * 30
+    for lists in ([words, tags], [np.array(words), np.array(tags)]):
+        row = dict(zip(("tokens", "ner_tags"), lists, strict=True))
+        split = load(DataFrame([row, {"tokens": ["a"], "ner_tags": ["O"]}]).to_csv(index=False), "x.csv")
+        assert list(split["tokens"]) == [words, ["a"]] and len(split["ner_tags"][0]) == 90
+    kaggle = "Sentence,POS,Tag\n\"Ann left\",\"['N', 'V']\",\"['B-PER', 'O']\"\n"
+    assert (load(kaggle, "y.csv")[0]["tokens"], load(kaggle, "y.csv")[0]["pos_tags"]) == (["Ann", "left"], ["N", "V"])
+    with pytest.raises(ValueError, match=r"z\.csv:3: 'ner_tags' holds \['O', x\]"):
+        load("tokens,ner_tags\n['a'],['O']\n\"['a', 'b']\",\"['O', x]\"\n", "z.csv")
+
+
+def test_a_sentence_number_may_not_recur_unless_in_another_document(read):
+    rows = "1,Ann,B-PER\n2,left,O\n1,Lee,I-PER\n"
+    with pytest.raises(ValueError, match=r"x\.csv:4: the sentence 1 begins again"):
+        read(f"sentence_id,word,tag\n{rows}", "x.csv")
+    assert len(read("doc_id,sentence_id,word,tag\na,1,x,O\nb,1,y,O\nb,2,z,O\n", "x.csv")) == 3
+    assert len(read("sentence,word,tag\nA b,A,O\n,b,O\nC,C,O\nA b,A,O\n,b,O\n", "x.csv")) == 3
+
+
+def test_rows_without_a_word_end_sentences_of_csv(read, caplog):
+    for row in (",O", " , ", ",,"):
+        assert read(f"word,tag\nAnn,B-PER\n{row}\nleft,O\n", "x.csv") == [("Ann", "B-PER"), ("left", "O")]
+    assert "rows without a word were read as the ends of sentences" in caplog.text
+
+
+def test_csv_may_have_carriage_returns_and_files_of_columns_its_suffix(read):
+    assert read("word,tag\rAnn,B-PER\rleft,O\r", "x.csv") == [("Ann left", "B-PER O")]
+    with pytest.raises(ValueError, match=r"x\.csv:2: .* a carriage return"):
+        read("word,tag\nAn\rn,B-PER\nleft,O\n", "x.csv")
+    assert read("Ann B-PER\n, O\nleft O\n", "x.csv") == [("Ann , left", "B-PER O O")]
 
 
 # --- Encodings --------------------------------------------------------------------------------------------------------
