@@ -45,7 +45,7 @@ from .build import BITS, Start, build_afresh, go_on, quantized
 from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import RunFacts, command_of, differences, facts_before, options_of, plain, read_facts, write_facts
 from .optimization import EpochAverage, fit_temperature, keep_the_better
-from .trainer import TaggerTrainer
+from .trainer import TaggerTrainer, writing
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,8 @@ def folder_locked(folder: str | Path, arguments: TrainingArguments) -> AbstractC
 
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the complete checkpoints in a folder, the newest last; the Trainer writes the state of each last."""
-    return [path for path in numbered_checkpoints(folder) if (path / TRAINER_STATE_NAME).exists()]
+    states = {path: path / TRAINER_STATE_NAME for path in numbered_checkpoints(folder)}
+    return [path for path, state in states.items() if state.exists() and state.read_bytes().rstrip()[-2:] == b"\n}"]
 
 
 def numbered_checkpoints(folder: Path) -> list[Path]:
@@ -114,7 +115,9 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
             )
         code = {path.name for path in files("hf_xorner.models").iterdir()} - {"__init__.py"}
         own = [path for path in folder.glob("*") if path.name in (*code, FACTS_FILE, GRAPH_FILE)]
-        own += [path for path in numbered_checkpoints(folder) if not (path / CONFIG_NAME).exists()]
+        # A run that is killed while it writes a checkpoint leaves its first files, which are code.
+        incomplete = (path for path in numbered_checkpoints(folder) if not (path / CONFIG_NAME).exists())
+        own += [path for checkpoint in incomplete for path in checkpoint.glob("*") if path.name not in code]
         if own:
             raise TrainingError(f"{min(own)} would be replaced or deleted; move it away, or name another --output_dir.")
 
@@ -200,9 +203,10 @@ class TrainingRun(NamedTuple):
                 trainer.model = trainer.model_wrapped = model.to(args.device)
                 return self.score()[0]
             if trainer.is_world_process_zero():
-                # Written last, the facts say that the run is finished. The earlier model's graph goes, too.
-                for name in (FACTS_FILE, GRAPH_FILE):
-                    Path(args.output_dir, name).unlink(missing_ok=True)
+                Path(args.output_dir, FACTS_FILE).unlink(missing_ok=True)  # written last: the run is finished
+                if (graph := Path(args.output_dir, GRAPH_FILE)).exists():
+                    graph.unlink()
+                    _log.warning("%s of the earlier model was deleted; export the new one again.", graph)
                 for earlier in [] if checkpoint else numbered_checkpoints(Path(args.output_dir)):
                     shutil.rmtree(earlier)
             trainer.accelerator.wait_for_everyone()
@@ -214,10 +218,12 @@ class TrainingRun(NamedTuple):
                 trainer.model = trainer.model_wrapped = quantized(model, BITS[self.run.quantize])
             if self.run.calibrate and not self.run.train_on_validation and trainer.eval_dataset is not None:
                 fit_temperature(trainer)
-            trainer.save_model()
+            with writing(args.output_dir):
+                trainer.save_model()
             scores, counts, seconds = self.score()
             if self.facts is not None:
-                write_facts(trainer, self.facts, scores, counts, seconds)
+                with writing(args.output_dir):
+                    write_facts(trainer, self.facts, scores, counts, seconds)
         return scores
 
     def score(self) -> tuple[dict[str, dict[str, Any]], dict[str, list[list[int]]], float]:

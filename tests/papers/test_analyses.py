@@ -116,6 +116,7 @@ def test_an_ablation_prints_changes_against_all_vectors(analyze, saved, tmp_path
 def test_wrong_uses_are_refused(analyze, saved):
     for words, reason in (
         (("word-pairs", saved["grn"]), "--output"),
+        (("word-pairs", saved["grn"], "--output", "maps", "--text", ""), "the text '' has no words"),
         (("ablate", saved["att-bilstm-cnn"], "--dataset", "xor", "--split", "dev"), "has no split 'dev'"),
         (("xor-proof", "--pattern", "B", "I", "X"), "not a pattern of three tags"),
     ):
