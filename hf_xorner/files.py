@@ -18,11 +18,14 @@ from filelock import FileLock, Timeout
 
 from .errors import DataError
 
-#: The file of a training run's facts, in the folder of the model.
-FACTS_FILE = "facts.json"
+#: Files in the folder of a model: the facts of its training run, its card, and its graph if it is exported.
+FACTS_FILE, CARD_FILE, GRAPH_FILE = "facts.json", "README.md", "model.onnx"
 
 #: The folders of the package's models by the short names that users type; pyproject.toml names the folders as well.
 PACKAGED = {"english": "english-ner-small", "english-open": "english-ner-open"}
+
+#: A repository on the Hub, as a pattern.
+HUB_NAME = r"\w[\w.-]*/\w[\w.-]*"
 
 BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -115,6 +118,14 @@ def undecodable(path: Path, error: UnicodeDecodeError, encoding: str, advice: st
     """Return the error for a byte of a file that is invalid in its encoding."""
     line = error.object.count(b"\n", 0, error.start) + 1
     return DataError(f"{path}:{line}: is not {encoding.removesuffix('-sig')}; save the file as UTF-8{advice}.")
+
+
+def refuse_aliases(text: str) -> None:
+    """Raise for aliases in YAML, with which a short text can fill the memory."""
+    import yaml  # imported here because most commands need no YAML
+
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
+        raise yaml.YAMLError("aliases such as *name are not supported")
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------

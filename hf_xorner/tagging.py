@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of, number_by_label
+from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of
 from .errors import DataError, first_line
 from .files import (
     BYTE_ORDER_MARK,
@@ -36,7 +36,7 @@ from .files import (
     open_bytes,
     suffix_of,
 )
-from .options import check_values, option
+from .options import check_values, number_by_label, option
 
 _log = logging.getLogger(__name__)
 

@@ -123,6 +123,7 @@ def test_faulty_recipes_are_refused_with_their_name(tmp_path):
         ({"a": "extends: b.yaml", "b": "extends: a.yaml"}, "extends itself: a extends b extends a"),
         ({"a": "extends: li2020/bas"}, "the nearest names are li2020/base"),
         ({"a": "1: 2"}, "does not map options to values"),
+        ({"a": "b: &x [1]\nc: [*x, *x]"}, "a.yaml is not valid YAML: aliases"),
         ({"a": ""}, "does not map options to values"),
         ({"a": "extends: b.yaml", "b": "a: 1\nb: [1,\n"}, "b.yaml is not valid YAML: .* line 4"),
     ):
