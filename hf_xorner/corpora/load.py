@@ -15,7 +15,7 @@ from datasets import Dataset, DatasetDict, load_dataset
 from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import BYTE_ORDER_MARK, expanded, suffix_of
+from ..files import BYTE_ORDER_MARK, HUB_NAME, expanded, suffix_of
 from ..options import check_known
 from .assemble import TAGS, TOKENS, TRAIN, Split, assemble
 from .formats.columns import read_columns, split_lines
@@ -320,7 +320,7 @@ NAMED_CORPORA = {
 }
 
 _EXPECTED = f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a dataset on the Hub"
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(:\S+)?")
+_HUB_NAME = re.compile(rf"{HUB_NAME}(:\S+)?")
 
 
 #: A source for `load_corpus`: a name, a path, or data in memory.

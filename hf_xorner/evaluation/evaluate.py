@@ -21,9 +21,9 @@ from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, IO, WRITTEN_SCHEMES, from_iob2, is_of, recognise
 from ..corpora.source import AUTO
 from ..corpora.splits import has_data_suffix
-from ..entities import NumberByLabel, checked_numbers, number_by_label
-from ..files import FACTS_FILE, check_apart, write_json
-from ..options import check_known, full_names, option
+from ..entities import NumberByLabel, checked_numbers
+from ..files import FACTS_FILE, check_apart, model_folder, write_json
+from ..options import check_known, full_names, number_by_label, option
 from ..tagger import Tagger
 from .comparison import POLICIES, Policy, Tags
 from .report import System, Training, compare, report, wrong_sentences
@@ -38,7 +38,7 @@ _TEST = "test"
 class EvaluationOptions(Reading):
     """The options of an evaluation."""
 
-    model: str | None = option(None, "The model: a folder, or owner/name on the Hub.", positional=True)
+    model: str | None = option(None, "A folder, owner/name on the Hub, english or english-open.", positional=True)
     dataset: str | None = option(
         None,
         "The corpus: a name, a file, a folder, or owner/name on the Hub.",
@@ -154,7 +154,7 @@ def score(
         check_apart(path, *inputs)
     corpus = load_corpus(source, options.data_dir, **reading) if options.dataset else {}
     if options.model:
-        folder = tagger.model.name_or_path if tagger else options.model
+        folder = tagger.model.name_or_path if tagger else model_folder(options.model)
         corpus, trained_on = _divided(corpus, folder, str(options.dataset))
         if options.min_precision and (VALIDATION not in corpus or VALIDATION in trained_on):
             raise ValueError(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from huggingface_hub import CommitInfo, HfApi
 
-from ..export.runtime import GRAPH_FILE, RUNTIME_FILE
-from ..files import FACTS_FILE
+from ..export.runtime import RUNTIME_FILE
+from ..files import CARD_FILE, FACTS_FILE, GRAPH_FILE
 from ..training.facts import read_facts
-from .card import CARD, write_card
+from .card import write_card
 from .checks import CONFIG, HANDLER, MODEL_FILES, Checked, check_folder
 
 MAIN = "main"
@@ -72,7 +72,7 @@ def check_with_card(folder: str | Path, repo_id: str, *, onnx: bool = False) -> 
     Raises:
         ValueError: If the model cannot be published, or the card is that of an earlier training.
     """
-    card = Path(folder) / CARD
+    card = Path(folder) / CARD_FILE
     if (Path(folder) / FACTS_FILE).exists():
         if not card.exists():
             write_card(folder, name=repo_id)

@@ -51,7 +51,7 @@ class RunArguments(Reading):
     )
     model_name_or_path: str | None = option(
         None,
-        "Continue from a model of this package, local or on the Hub.",
+        "Continue from a tagger: a folder, owner/name on the Hub, or a model of the package: english or english-open.",
         group="model",
         aliases=("--model", "--model_name"),
     )

@@ -6,7 +6,7 @@ import gc
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from importlib.resources import files
@@ -30,12 +30,14 @@ from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
-from ..files import FACTS_FILE, check_apart, expanded, locked, open_bytes
+from ..evaluation.scores import measure_of
+from ..files import FACTS_FILE, GRAPH_FILE, check_apart, expanded, locked, model_folder, open_bytes
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
 from ..registration import CONFIGS
 from ..tagger import Tagger
+from ..text_table import text_table
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of
@@ -94,7 +96,7 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
     folder = Path(str(training.output_dir))
     check_apart(folder, *inputs_of(run.dataset, run.data_dir))
     for name in filter(None, (run.model_name_or_path, run.context, *run.teacher)):
-        model = Path(name).resolve()
+        model = Path(model_folder(name)).resolve()
         # A run deletes its older checkpoints.
         check_apart(folder, model, *([model.parent] if model.name.startswith("checkpoint-") else []))
     with folder_locked(folder, training):
@@ -112,7 +114,7 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
                 f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
             )
         code = {path.name for path in files("hf_xorner.models").iterdir()} - {"__init__.py"}
-        own = [path for path in folder.glob("*") if path.name in (*code, FACTS_FILE, "model.onnx")]
+        own = [path for path in folder.glob("*") if path.name in (*code, FACTS_FILE, GRAPH_FILE)]
         # A run that is killed while it writes a checkpoint leaves its first files, which are code.
         incomplete = (path for path in numbered_checkpoints(folder) if not (path / CONFIG_NAME).exists())
         own += [path for checkpoint in incomplete for path in checkpoint.glob("*") if path.name not in code]
@@ -134,21 +136,19 @@ def seed_table(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> str:
     Args:
         scores: The result of `TrainingRun.train`, by seed.
     """
-    width = max(10, *(len(str(seed)) + 2 for seed in scores))
-    lines = [f"{'seed':<22}{''.join(f'{seed:>{width}}' for seed in scores)}{'mean':>10}{'deviation':>12}"]
+    rows: list[Sequence[Any]] = [("seed", "", *map(str, scores), "mean", "deviation")]
     for split, first in next(iter(scores.values())).items():
-        measure = "f1" if "f1" in first else "accuracy"
+        measure = measure_of(first)
         values = [score[split][measure] for score in scores.values()]
-        name = f"{split:<12}{'F1' if measure == 'f1' else measure:<10}"
-        spread = f"{stdev(values):>12.2f}" if len(values) > 1 else ""
-        lines.append(f"{name}{''.join(f'{value:>{width}.2f}' for value in values)}{mean(values):>10.2f}{spread}")
-    return "\n".join(lines)
+        spread = [stdev(values)] if len(values) > 1 else []
+        rows.append((split, "F1" if measure == "f1" else measure, *values, mean(values), *spread))
+    return text_table(rows, names=2)
 
 
 def best_seed(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> int:
     """Return the seed with the highest validation score, or the first seed without validation data."""
     validation = {seed: splits.get("validation", {}) for seed, splits in scores.items()}
-    return max(scores, key=lambda seed: validation[seed].get("f1", validation[seed].get("accuracy", 0.0)))
+    return max(scores, key=lambda seed: validation[seed].get(measure_of(validation[seed]), 0.0))
 
 
 # --- One run ----------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class TrainingRun(NamedTuple):
                 return self.score()[0]
             if trainer.is_world_process_zero():
                 Path(args.output_dir, FACTS_FILE).unlink(missing_ok=True)  # written last: the run is finished
-                if (graph := Path(args.output_dir, "model.onnx")).exists():
+                if (graph := Path(args.output_dir, GRAPH_FILE)).exists():
                     graph.unlink()
                     _log.warning("%s of the earlier model was deleted; export the new one again.", graph)
                 for earlier in [] if checkpoint else numbered_checkpoints(Path(args.output_dir)):

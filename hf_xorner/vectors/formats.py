@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import BYTE_ORDER_MARK, GZIP_ERRORS, check_apart, expanded, open_bytes, write_whole
+from ..files import BYTE_ORDER_MARK, GZIP_ERRORS, HUB_NAME, check_apart, expanded, open_bytes, write_whole
 
 #: The files of a folder of vectors: the first has one tensor, the second one word per line.
 VECTOR_FILES = ("vectors.safetensors", "vocabulary.txt")
@@ -28,7 +28,7 @@ _TENSOR = "vectors"
 
 _SUFFIX = ".safetensors"
 # With "datasets/" as in URLs of the Hub.
-_ON_HUB = re.compile(r"(?P<kind>datasets/)?(?P<repo>\w[\w.-]*/\w[\w.-]*):(?P<file>.+)")
+_ON_HUB = re.compile(rf"(?P<kind>datasets/)?(?P<repo>{HUB_NAME}):(?P<file>.+)")
 _HEADER = re.compile(rb"([0-9]+)[ \t]+([0-9]+)[ \t\r\n]*")
 _ENDS_IN_DECIMAL = re.compile(rb"[ \t][+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\Z")
 # Number of bytes that are read at a time.

@@ -1,6 +1,7 @@
 """`hf-xorner analyze`: its figures against loops in float64, its files, and its refusals."""
 
 import json
+import sys
 
 import helpers
 import numpy as np
@@ -121,3 +122,9 @@ def test_wrong_uses_are_refused(analyze, saved):
     ):
         code, _, errors = analyze(*words)
         assert code in (1, 2) and reason in errors and len(errors.splitlines()) == 1
+
+
+def test_proofs_without_scipy_name_the_extra(analyze, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    _, _, errors = analyze("xor-proof")
+    assert errors.endswith("; run: pip install 'hf_xorner[papers]'\n")
