@@ -423,7 +423,7 @@ def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_p
     assert not list(tmp_path.glob("out.jsonl.*"))
 
 
-def test_each_record_is_flushed_to_standard_output(monkeypatch, tagger, tmp_path):
+def test_records_are_flushed_block_by_block_to_standard_output(monkeypatch, tagger, tmp_path):
     flushed = []
 
     class Stream(io.BytesIO):
@@ -431,8 +431,9 @@ def test_each_record_is_flushed_to_standard_output(monkeypatch, tagger, tmp_path
             flushed.append(self.getvalue().count(b"\n"))
 
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=Stream()))
-    tag_source(str(many(tmp_path / "in.txt", 3)), TaggingOptions(format="jsonl", batch_size=1), tagger)
-    assert flushed == [1, 2, 3]
+    size = tagger.batches_ahead
+    tag_source(str(many(tmp_path / "in.txt", 3 * size)), TaggingOptions(format="jsonl", batch_size=1), tagger)
+    assert flushed == [size, 2 * size, 3 * size]
 
 
 def test_the_graph_of_an_earlier_model_next_to_weights_is_not_used(script, tagger_folder, tmp_path):
