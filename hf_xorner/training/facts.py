@@ -108,6 +108,7 @@ def options_of(
         name: _without_folder(plain(value), run.data_dir) if name in (*INPUTS, "dataset", "more_data") else plain(value)
         for name, value in sorted(values.items())
         if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
+        if not (name == "dataset" and run.texts_alone)
         if name in always or plain(value) != plain(defaults.get(name))
     }
 
