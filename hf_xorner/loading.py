@@ -5,20 +5,35 @@ Code in the model's folder runs only with `trust_remote_code=True`; weights are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
-from transformers.utils import logging
+from transformers.tokenization_utils_base import TOKENIZER_CONFIG_FILE
+from transformers.utils import (
+    ADAPTER_CONFIG_NAME,
+    CONFIG_NAME,
+    SAFE_WEIGHTS_INDEX_NAME,
+    SAFE_WEIGHTS_NAME,
+    cached_file,
+    find_adapter_config_file,
+    logging,
+)
+from transformers.utils.hub import get_checkpoint_shard_files
 
 from .errors import DataError, first_line, why_not_loaded
+from .files import model_folder
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
 from .registration import CONFIGS
+from .safety import check_settings
 
 #: Options of `from_pretrained` about the location of the files; the others are about the weights.
 _HUB_OPTIONS = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "subfolder", "token")
@@ -28,7 +43,7 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
     """Load a model and its tokenizer.
 
     Args:
-        source: A folder, or a repository on the Hub.
+        source: A folder, a repository on the Hub, or the short name of a model of the package (`files.PACKAGED`).
         options: The options of `from_pretrained`.
 
     Raises:
@@ -42,30 +57,17 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
 
 def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> TaggerConfig:
     """Load the config of a tagger; see `load`."""
+    source = model_folder(source)
     with _reading(source, "config"):
-        settings, _ = PreTrainedConfig.get_config_dict(source, **hub)
-        _check_settings(settings)
-        kind, kinds = settings.get("model_type"), ", ".join(CONFIGS)
-        if not trust_remote_code and kind not in CONFIGS:
-            raise ValueError(
-                f"config.json is missing, or its model_type {kind!r} is not one of this package's: {kinds}"
-            )
+        read_settings(source, CONFIGS, trust_remote_code, **hub)
         return AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
-
-
-def _check_settings(settings: dict[str, Any]) -> None:
-    """Raise on entries of a config, or of its encoder's config, for which transformers would load code or files."""
-    encoder = settings.get("context_encoder")
-    for part in (settings, encoder if isinstance(encoder, dict) else {}):
-        for name in part:
-            attention = "attn_implementation" in name and part[name] not in (None, "eager", "sdpa")
-            if attention or name == "quantization_config":
-                raise ValueError(f"{name}={part[name]!r} is refused; remove it from config.json")
 
 
 def load_tokenizer(source: str, *, trust_remote_code: bool = False, **hub: Any) -> WordCharTokenizer:
     """Load the tokenizer of a tagger; see `load`."""
+    source = model_folder(source)
     with _reading(source, "tokenizer"):
+        read_settings(source, [None], trust_remote_code, TOKENIZER_CONFIG_FILE, **hub)
         return AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
 
 
@@ -74,7 +76,9 @@ def load_model(
 ) -> TaggerForTokenClassification:
     """Load the weights of a tagger, which must match the config exactly; see `load`."""
     check_fit(config, tokenizer)
+    source = model_folder(source)
     with _reading(source, "weights"):
+        check_size(source, AutoModelForTokenClassification, config, **options)
         model, report = AutoModelForTokenClassification.from_pretrained(
             source, config=config, use_safetensors=True, output_loading_info=True, **options
         )
@@ -84,6 +88,35 @@ def load_model(
             "copy all files of the model, or save it again."
         )
     return model
+
+
+def read_settings(
+    source: str, types: Collection[str | None], trusted: bool = False, name: str = CONFIG_NAME, **hub: Any
+) -> dict[str, Any]:
+    """Read and check config.json or tokenizer_config.json of a model; see `check_settings`.
+
+    Raises:
+        ValueError: If a setting, or an adapter with the model, names code, files or repositories.
+    """
+    settings = dict(json.loads(Path(cached_file(source, name, **hub)).read_text(encoding="utf-8")))
+    check_settings(settings, types, own_code=not trusted)
+    if find_adapter_config_file(source, **hub):
+        raise ValueError(f"{ADAPTER_CONFIG_NAME} is refused, as it names another model; merge the adapter and save it")
+    return settings
+
+
+def check_size(source: str, auto_class: Any, config: PreTrainedConfig, **options: Any) -> None:
+    """Raise if a config describes a model with more numbers than the files of its weights have bytes."""
+    hub = {name: options[name] for name in _HUB_OPTIONS if name in options}
+    find = partial(cached_file, source, _raise_exceptions_for_missing_entries=False, **hub)
+    files = [find(SAFE_WEIGHTS_NAME)]
+    if files == [None]:
+        index = find(SAFE_WEIGHTS_INDEX_NAME)
+        files = get_checkpoint_shard_files(source, index, **hub)[0] if index else []
+    with torch.device("meta"):
+        needed = sum(values.numel() for values in auto_class.from_config(config).state_dict().values())
+    if files and needed > sum(map(os.path.getsize, files)):
+        raise ValueError(f"config.json describes a model of {needed:,} numbers, more than the weights have bytes")
 
 
 def check_fit(config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:

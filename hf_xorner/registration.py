@@ -9,19 +9,7 @@ from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokeni
 
 from .models.configuration_tagger import TaggerConfig
 from .models.tokenization_word_char import WordCharTokenizer
-
-#: The prefix of an architecture's classes (…Config, …ForTokenClassification), and the suffix of its modules
-#: (configuration_…, modeling_…). The `model_type` is an attribute of the config class.
-_ARCHITECTURES = {
-    "BiLstmCnn": "bilstm_cnn",
-    "CrossBiLstmCnn": "bilstm_cnn",
-    "AttBiLstmCnn": "bilstm_cnn",
-    "LstmCrf": "lstm_crf",
-    "CnnLstmCrf": "cnn_lstm_crf",
-    "Grn": "grn",
-    "IdCnn": "id_cnn",
-    "StackLstm": "stack_lstm",
-}
+from .safety import ARCHITECTURES
 
 
 class ModelOnDemand:
@@ -45,7 +33,7 @@ class ModelOnDemand:
 #: Config classes and model classes by `model_type`.
 CONFIGS: dict[str, type[TaggerConfig]] = {}
 MODELS: dict[str, ModelOnDemand] = {}
-for _prefix, _module in _ARCHITECTURES.items():
+for _module, _prefix in ARCHITECTURES.values():
     _config = getattr(import_module(f".models.configuration_{_module}", __package__), f"{_prefix}Config")
     CONFIGS[_config.model_type] = _config
     _model = ModelOnDemand(_config, f".models.modeling_{_module}", f"{_prefix}ForTokenClassification")

@@ -145,20 +145,14 @@ def test_settings_that_no_model_has_are_refused(folder):
         ("config.json", {"num_hidden_layers": 1_000_000}),
         ("config.json", {"char_widths": [1] * 100_000}),
         ("config.json", {"id2label": {str(index): f"L{index}" for index in range(5000)}}),
-        ("config.json", {"attn_implementation": "kernels-community/flash-attn"}),
-        ("config.json", {"_attn_implementation_internal": "owner/kernel"}),
-        ("config.json", {"quantization_config": {"quant_method": "bitsandbytes"}}),
-        ("config.json", {"context_encoder": {"model_type": "bert", "attn_implementation": "owner/kernel"}}),
-        ("config.json", {"context_encoder": {"model_type": "bert", "quantization_config": {}}}),
         ("tokenizer_config.json", {"max_word_chars": 1 << 29}),
         ("tokenizer_config.json", {"max_word_pieces": 1 << 20}),
         ("tokenizer_config.json", {"casing": None}),
     ):
         before = (folder / file).read_text()
         edit(folder / file, **changes)
-        names = {*changes, *changes.get("context_encoder", ())}
         message = refused(folder)
-        assert any(name in message for name in names), changes
+        assert any(name in message for name in changes), changes
         (folder / file).write_text(before)
 
 

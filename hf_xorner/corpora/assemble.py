@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from .schemes import (
-    BARE_TYPES,
     EDGE,
     IO,
     NO_CHUNK,
@@ -48,8 +47,6 @@ MOST_PLAIN_TAGS = 100
 # of words from which on an only sentence seems to lack the empty lines between sentences.
 _SAMPLE, _ENOUGH, _LONG = 20_000, 20, 200
 _NUMBER = re.compile(r"[-+]?\d[\d.,:/-]*%?")
-# Prefixes without a type, in lower case, or at the end of the tag.
-_ODD_PREFIX = re.compile(r"\s*([BIESLUM]([-_].+)?|.+[-_][BIESLUM])\s*", re.IGNORECASE)
 # The prefix for a language in WikiANN.
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*:(?=.)")
 
@@ -173,7 +170,7 @@ def _without(sentence: Sentence, faults: Mapping[int, str], repairs: Repairs) ->
     if not faults:
         return sentence
     for index, fault in faults.items():
-        repairs.leave_out(DataError(f"{sentence.place(index)}: {fault}."))
+        repairs.leave_out(DataError(f"{sentence.place(index)}: {fault}."), sentence.tags[index] not in NO_CHUNK)
     remaining = [index for index in range(len(sentence.tokens)) if index not in faults]
     return sentence._replace(
         tokens=[sentence.tokens[index] for index in remaining],
@@ -196,12 +193,6 @@ def _use_usual_tags(corpus: dict[str, list[Sentence]], reading: Reading, repairs
     """Replace tags that are spelt in another way than a scheme has them."""
     counts = Counter(chain.from_iterable(sentence.tags for sentences in corpus.values() for sentence in sentences))
     form, notes = usual_tags(counts, reading.scheme)
-    tags = sorted(form.keys() - {*NO_CHUNK})
-    if BARE_TYPES in notes and all(map(_ODD_PREFIX.fullmatch, tags)):
-        raise DataError(
-            f"{source}: the tags {_examples(tags)} have prefixes without types, in lower case or at the end; write "
-            "B-PER and I-PER, or pass scheme=io if these are types of entities."
-        )
     if all(tag == new for tag, new in form.items()):
         return
     if empty := {tag for tag, new in form.items() if not new}:

@@ -32,12 +32,25 @@ _KINDS: dict[Scheme, dict[str, int]] = {
 WRITTEN_SCHEMES = ("iob1", "iob2", "bioes", "bilou", "bmes")
 #: The name of tags that are ``O`` or a type without a prefix: neighbouring words of the same type are one entity.
 IO = "io"
-#: Notes on tags with an unusual spelling.
-BLANKS_AROUND, UNDERSCORES, BARE_TYPES = (
+# Notes on tags with an unusual spelling.
+_BLANKS_AROUND, _UNDERSCORES, _BARE_TYPES = (
     "tags with blanks around them were read without these",
     "tags with an underscore in place of the hyphen were read as tags of a scheme",
     "tags without prefixes were read as types of entities, next to O; pass scheme=plain to read labels of single words",
 )
+# Other spellings of tags, and of O; the groups of a spelling are the prefix and the type.
+_SPELLINGS = {
+    "usual": re.compile(r"(?P<prefix>[BIESLUM])-(?P<type>.+)"),
+    "in lower case": re.compile(r"(?P<prefix>[bieslum])[-_](?P<type>.+)"),
+    "prefix last": re.compile(r"(?P<type>.+)[-_](?P<prefix>[BIESLUM])"),
+    "joined": re.compile(r"(?P<prefix>[BI])(?P<type>[A-Z]\w+)"),
+    "without types": re.compile(r"(?P<prefix>[BIESLUM])(?P<type>)"),
+}
+_OUTSIDE_SPELLINGS = (OUTSIDE_TAG, "o", "OTHER", "0")
+# The type of entities whose tags have none.
+_ONLY_TYPE = "ENTITY"
+# A type without a prefix next to tags with one.
+_LONE_TYPE = re.compile(r"[A-Z][A-Za-z_]+")
 
 
 def is_of(scheme: str, tag: str) -> bool:
@@ -123,28 +136,52 @@ def recognise(pairs: Collection[Pair]) -> Scheme:
 def usual_tags(counts: Mapping[str, int], scheme: str) -> tuple[dict[str, str], list[str]]:
     """Return the usual spelling of each tag, and notes on the changes.
 
-    Blanks around a tag are removed, and ``B_PER`` becomes ``B-PER``. If no tag has a prefix and ``O`` is the most
-    frequent tag, the others are types of entities: ``PER`` becomes the ``I-PER`` of IOB1. In tag sets of parts of
-    speech, ``O`` is never the most frequent.
+    Blanks around a tag are removed, and ``B_PER`` becomes ``B-PER``. If all tags have the same other spelling, such as
+    ``PER-B``, ``b-per``, ``BPER`` or ``B``, they are respelt, and ``o``, ``OTHER`` or ``0`` becomes ``O``. If no tag
+    has a prefix and ``O`` is the most frequent tag, the others are types of entities: ``PER`` becomes the ``I-PER`` of
+    IOB1. In tag sets of parts of speech, ``O`` is never the most frequent. Types in capitals next to tags with
+    prefixes become ``I-`` tags as well.
 
     Args:
         counts: The frequency of each tag in the corpus.
         scheme: The option `scheme`.
     """
     form = {tag: tag.strip() for tag in counts}
-    notes = [BLANKS_AROUND] if any(tag != new for tag, new in form.items()) else []
+    notes = [_BLANKS_AROUND] if any(tag != new for tag, new in form.items()) else []
     if scheme == "plain":
         return form, notes
-    inside = set(form.values()) - set(NO_CHUNK)
-    if any(map(_UNDERSCORED_IOB.match, inside)):
+    if any(map(_UNDERSCORED_IOB.match, form.values())):
         form = {tag: f"{new[0]}-{new[2:]}" if _UNDERSCORED.match(new) else new for tag, new in form.items()}
-        notes.append(UNDERSCORES)
-    most = max(counts, key=counts.__getitem__, default="")
-    bare = inside and not any(map(_ANY_CHUNK_SCHEME.match, form.values())) and form[most] == OUTSIDE_TAG
-    if scheme == IO or (scheme == "auto" and bare):
-        form = {tag: new if new in NO_CHUNK else f"I-{new}" for tag, new in form.items()}
-        notes += [BARE_TYPES] if scheme == "auto" else []
-    return form, notes
+        notes.append(_UNDERSCORES)
+    respelt = _respelt(set(form.values())) if scheme == "auto" else {}
+    if changed := [(old, new) for old, new in sorted(respelt.items()) if old != new]:
+        examples = ", ".join(f"{old} as {new}" for old, new in changed[:3])
+        notes.append(f"tags with another spelling were read as tags of a scheme ({examples})")
+    form = {tag: respelt.get(new, new) for tag, new in form.items()}
+    inside, most = set(form.values()) - set(NO_CHUNK), max(counts, key=counts.__getitem__, default="")
+    prefixed = {tag for tag in inside if _ANY_CHUNK_SCHEME.match(tag)}
+    types = inside if scheme == IO or (not prefixed and form.get(most) == OUTSIDE_TAG) else set()
+    if types and scheme == "auto":
+        notes.append(_BARE_TYPES)
+    lone = sorted(filter(_LONE_TYPE.fullmatch, inside - prefixed)) if OUTSIDE_TAG in form.values() else []
+    if scheme == "auto" and any(map(_IOB.match, prefixed)) and lone:
+        types = set(lone)
+        notes.append(f"tags without prefixes ({', '.join(lone[:3])}) were read as types of entities")
+    return {tag: f"I-{new}" if new in types else new for tag, new in form.items()}, notes
+
+
+def _respelt(tags: Collection[str]) -> dict[str, str]:
+    """Return the usual spelling of each tag, if all have the same one of `_SPELLINGS`."""
+    outside = next((tag for tag in _OUTSIDE_SPELLINGS if tag in tags), "")
+    inside = set(tags) - {outside, *NO_CHUNK}
+    for name, pattern in _SPELLINGS.items() if outside and inside else ():
+        matches = filter(None, map(pattern.fullmatch, inside))
+        form = {match[0]: f"{match['prefix'].upper()}-{match['type'] or _ONLY_TYPE}" for match in matches}
+        begun, within = ({tag[2:] for tag in form.values() if tag[0] == prefix} for prefix in "BI")
+        # Types in capitals may begin with B or I by chance.
+        if len(form) == len(inside) and (name != "joined" or (within and within <= begun)):
+            return {**form, outside: OUTSIDE_TAG}
+    return {}
 
 
 def label_names(tags: Collection[str], plain: bool) -> list[str]:

@@ -17,6 +17,8 @@ _log = logging.getLogger(__name__)
 
 # Number of bad lines that the log lists.
 _LISTED = 10
+# Share of bad spans up to which they are left out.
+_MOST_BAD = 0.02
 
 
 class Repairs:
@@ -34,7 +36,10 @@ class Repairs:
         self._places: dict[str, str] = {}  # of the first repair of each kind
         self._notes: dict[str, list[str]] = {}
         self._left_out: list[str] = []
-        self._bad_lines = 0
+        self._reasons: Counter[str] = Counter()  # of bad lines
+        self._tagged = 0
+        #: The number of BRAT's spans, and the errors of bad ones.
+        self.spans, self.bad_spans = 0, list[DataError]()
 
     def add(self, kind: str, place: str, count: int = 1) -> None:
         """Count repairs of one kind.
@@ -63,15 +68,31 @@ class Repairs:
         if place not in places:
             places.append(place)
 
-    def leave_out(self, fault: DataError) -> None:
-        """Count a bad line or record that is skipped, or raise its error if bad lines are not skipped."""
+    def leave_out(self, fault: DataError, tagged: bool = False) -> None:
+        """Count a bad line or record that is skipped, or raise its error if bad lines are not skipped.
+
+        Args:
+            fault: The error.
+            tagged: True if the line has the tag of an entity, which is lost.
+        """
         if self.strict:
             raise fault
         if not self.skips:
             raise DataError(f"{str(fault).removesuffix('.')}, or pass skip_bad_lines.") from fault
-        self._bad_lines += 1
+        # Lines with the same fault differ in place, numbers and examples.
+        reason = re.sub(r"'[^']*'|\d+", "…", str(fault).partition(";")[0].partition(": ")[2])
+        self._reasons[reason] += 1
+        self._tagged += tagged
         if len(self._left_out) < _LISTED:
             self._left_out.append(str(fault).partition(";")[0])
+
+    def check_spans(self) -> None:
+        """Count bad spans as repairs, or raise the error of the first if they are more than a share of all."""
+        if len(self.bad_spans) > _MOST_BAD * self.spans:
+            raise self.bad_spans[0]
+        if self.bad_spans:
+            first = str(self.bad_spans[0]).partition(";")[0]
+            self.add("bad spans were left out", first, len(self.bad_spans))
 
     def report(self, source: str) -> None:
         """Log the notes, the repairs in one line, and the bad lines that were skipped.
@@ -85,11 +106,12 @@ class Repairs:
         if self._counts:
             kinds = (f"{count:,} {kind} (first: {self._places[kind]})" for kind, count in self._counts.items())
             _log.warning("%s: repaired: %s", source, "; ".join(kinds))
-        if self._bad_lines:
-            more = self._bad_lines - len(self._left_out)
+        if count := self._reasons.total():
+            more = count - len(self._left_out)
             listed = [*self._left_out, f"and {more:,} more"] if more else self._left_out
-            bad = f"{self._bad_lines:,} bad lines or records were left out"
-            _log.warning("%s: %s:\n  %s", source, bad, "\n  ".join(listed))
+            reasons = "; ".join(f"{number:,}: {reason}" for reason, number in self._reasons.most_common(_LISTED))
+            bad = f"{count:,} bad lines or records were left out, {self._tagged:,} of them with tags of entities"
+            _log.warning("%s: %s (%s):\n  %s", source, bad, reasons, "\n  ".join(listed))
 
 
 AUTO = "auto"
@@ -115,7 +137,9 @@ class Reading:
     tag_names: list[str] = option(
         [], "The names of the tags in the order of their numbers, for JSON or tables with numbers."
     )
-    comments: str = option(AUTO, f"The beginning of comment lines in files of columns, or {NONE!r}.")
+    comments: str = option(
+        AUTO, f"The beginning of comment lines in files of columns, several as in '#|%', or {NONE!r}."
+    )
     encoding: str = option(AUTO, "The encoding of text files: utf-8, latin-1, cp1252 or any other that Python knows.")
     strip: str | None = option(
         None, "A regular expression to remove from every word: '^en:' (WikiANN), '[0-9]$' (Weibo)."
@@ -219,6 +243,8 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
     """
     with open_bytes(path) as file:
         data = file.read()
+    if data.startswith(b"PK\x03\x04"):
+        raise DataError(f"{path}: is a zip archive; unpack it and name a file or folder of it.")
     encoding = "utf-8" if reading.encoding == AUTO else reading.encoding
     try:
         return data.decode(encoding)

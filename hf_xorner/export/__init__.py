@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 #: The runtime, after the modules that it imports.
-MODULES = ("models/word_ids.py", "entities.py", "export/runtime.py")
+MODULES = ("safety.py", "models/word_ids.py", "entities.py", "export/runtime.py")
 #: Imports among the joined modules, and from `__future__`, which must come first.
 _LEFT_OUT = re.compile(r"^from (?:\.|__future__)[^(\n]*(?:\([^)]*\))?\n", re.MULTILINE)
 

@@ -7,19 +7,35 @@ import hashlib
 import io
 import re
 import zipfile
-from contextlib import suppress
+from email.message import EmailMessage
+from email.policy import EmailPolicy
 from importlib.metadata import requires
 from pathlib import Path
+from typing import Any
 
-from huggingface_hub import ModelCard
+import yaml
+from huggingface_hub import ModelCard, hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError
+from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from packaging.version import Version
 
-from ..files import write_whole
+from ..errors import first_line
+from ..files import CARD_FILE, model_folder, refuse_aliases, write_whole
 from . import MODULES, runtime_code
 from .onnx import exported_files
 
 _NAME = re.compile("[a-z][a-z0-9_]*")
+#: The ids of licenses on the Hub.
+_LICENSES = """
+afl-3.0 agpl-3.0 apache-2.0 apple-amlr apple-ascl artistic-2.0 bigcode-openrail-m bigscience-bloom-rail-1.0
+bigscience-openrail-m bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear bsl-1.0 c-uda cc cc-by-2.0 cc-by-2.5 cc-
+by-3.0 cc-by-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-
+sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc0-1.0 cdla-permissive-1.0 cdla-permissive-2.0 cdla-
+sharing-1.0 creativeml-openrail-m deepfloyd-if-license ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1 eupl-1.2 fair-
+noncommercial-research-license gemma gfdl gpl gpl-2.0 gpl-3.0 h-research intel-research isc lgpl lgpl-2.1 lgpl-3.0
+lgpl-lr llama2 llama3 llama3.1 llama3.2 llama3.3 llama4 lppl-1.3c mit mpl-2.0 ms-pl ncsa odbl odc-by ofl-1.1
+openrail openrail++ osl-3.0 other pddl postgresql unknown unlicense wtfpl zlib
+"""
 _WHEEL = "Wheel-Version: 1.0\nGenerator: hf_xorner\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
@@ -69,22 +85,41 @@ def _digest(content: bytes) -> str:
 
 def _metadata(source: str, name: str, version: str) -> str:
     """The content of METADATA: the fields for pip, and the model's card."""
-    path = Path(source) / "README.md"
-    card = None
-    if path.is_file() or not path.parent.is_dir():
-        with suppress(EntryNotFoundError):  # a model on the Hub may have no card
-            card = ModelCard.load(path if path.is_file() else source, ignore_metadata_errors=True)
+    card = read_card(model_folder(source), ignore_metadata_errors=True)
     # Of the requirements of this package, those of the runtime.
     requirements = (requirement.partition(";")[0] for requirement in requires("hf_xorner") or ())
     needed = [requirement for requirement in requirements if re.match(r"(numpy|onnxruntime|tokenizers)\b", requirement)]
-    lines = [
-        "Metadata-Version: 2.1",
-        f"Name: {name}",
-        f"Version: {version}",
-        "Summary: A tagger for words in text, by ONNX Runtime",
-        *([f"License: {card.data.license}"] if card and card.data.license else []),
-        "Requires-Python: >=3.11",
-        *(f"Requires-Dist: {requirement}" for requirement in needed),
-        "Description-Content-Type: text/markdown",
-    ]
-    return "\n".join(lines) + f"\n\n{card.text.strip() if card else ''}\n"
+    # Raises for a value with a line break, which would be read as another field.
+    message = EmailMessage(EmailPolicy(utf8=True, max_line_length=None))
+    message["Metadata-Version"] = "2.1"
+    message["Name"] = name
+    message["Version"] = version
+    message["Summary"] = "A tagger for words in text, by ONNX Runtime"
+    if card and (license := card.data.get("license")):
+        message["License"] = license if license in _LICENSES.split() else "other"
+    message["Requires-Python"] = ">=3.11"
+    for requirement in needed:
+        message["Requires-Dist"] = requirement
+    message["Description-Content-Type"] = "text/markdown"
+    message.set_payload(f"{card.text.strip() if card else ''}\n")
+    return message.as_string()
+
+
+def read_card(source: str | Path, **options: Any) -> ModelCard | None:
+    """Read the card of a model in a folder or on the Hub; None if it has none. The options are those of `ModelCard`.
+
+    Raises:
+        ValueError: If its metadata cannot be read.
+    """
+    path = Path(source) / CARD_FILE
+    try:
+        if not path.parent.is_dir():
+            path = Path(hf_hub_download(str(source), path.name))
+        text = path.read_text(encoding="utf-8")
+        if metadata := REGEX_YAML_BLOCK.search(text):
+            refuse_aliases(metadata[2])
+        return ModelCard(text, **options)
+    except (FileNotFoundError, EntryNotFoundError):  # the card is optional
+        return None
+    except (ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"{path}: the metadata cannot be read ({first_line(error)}); correct them.") from None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from tokenizers import Tokenizer
 
 from ..entities import BaseTagger, NumberByLabel, batches_of
 from ..models.word_ids import WordLookup, WordPieces, Words
+from ..safety import ARCHITECTURES, check_settings
 
-#: The files that an export adds to those of a saved model: the graph, and the code that runs it.
-GRAPH_FILE, RUNTIME_FILE = "model.onnx", "onnx_tagger.py"
+#: The file with the code that runs a graph, which an export adds to those of a saved model.
+RUNTIME_FILE = "onnx_tagger.py"
 
 #: Maximum number of sentences in a batch; with 16, tagging takes 3 % less time and 9 % more memory.
 SENTENCES = 12
@@ -64,7 +65,7 @@ class OnnxTagger(BaseTagger):
     def from_pretrained(
         cls,
         folder: str | Path,
-        file: str = GRAPH_FILE,
+        file: str = "model.onnx",
         threads: int | None = None,
         providers: Sequence[Any] = ("CPUExecutionProvider",),
         min_score: NumberByLabel | None = None,
@@ -83,14 +84,15 @@ class OnnxTagger(BaseTagger):
             ValueError: If a file is missing or broken, or labels are not numbered from 0.
         """
         folder = Path(folder)
-        config = _loaded(folder / "config.json", _json)
+        config = _loaded(folder / "config.json", lambda path: _settings(path, ARCHITECTURES))
         id2label = config.get("id2label", {"": ""})
         labels = [id2label.get(str(index)) for index in range(len(id2label))]
         if None in labels:
             raise ValueError(f"{folder}: the id2label of config.json does not number labels from 0; copy it again.")
+        lookup = read_lookup(folder)
         session = _loaded(folder / file, lambda path: _session(path, providers))
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        tagger = cls(session, read_lookup(folder), labels, threads or processors, min_score, config.get("min_score"))
+        tagger = cls(session, lookup, labels, threads or processors, min_score, config.get("min_score"))
         tagger._source = (folder.absolute(), file, threads, providers)
         return tagger
 
@@ -128,7 +130,7 @@ def read_lookup(folder: Path) -> WordLookup:
     Raises:
         ValueError: If a file is missing or broken.
     """
-    policies = _loaded(folder / "tokenizer_config.json", _json)
+    policies = _loaded(folder / "tokenizer_config.json", lambda path: _settings(path, [None]))
     tokenizer = _loaded(folder / "tokenizer.json", lambda path: Tokenizer.from_file(str(path)))
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -148,8 +150,10 @@ def _loaded(path: Path, load: Callable[[Path], Any]) -> Any:
         raise ValueError(f"{path} cannot be loaded ({reason}); copy the whole folder of the export.") from None
 
 
-def _json(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+def _settings(path: Path, types: Collection[str | None]) -> dict[str, Any]:
+    settings = dict(json.loads(path.read_text(encoding="utf-8")))
+    check_settings(settings, types)
+    return settings
 
 
 def _session(path: Path, providers: Sequence[Any]) -> Any:

@@ -16,11 +16,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..corpora.splits import SPLITS
-from ..files import FACTS_FILE, replacing, sha256_of, write_whole
+from ..files import CARD_FILE, FACTS_FILE, HUB_NAME, replacing, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
 from ..training.facts import read_facts
-from .checks import CARD, published_files, run_without_package
+from .checks import published_files, run_without_package
 
 CURVE_FILE = "learning_curve.png"
 #: Invented sentences from many kinds of text, so that every model finds entities in some of them.
@@ -47,7 +47,6 @@ _CONFUSIONS = 5
 # Characters with a meaning in Markdown or HTML; also underscores outside of words and the full stop after "www".
 _MARKUP = re.compile(r"""[&<>|\\`*\[\]{}~$:@#!^"]|(?<![^\W_])_|_(?![^\W_])|(?<=www)\.""", re.IGNORECASE)
 _PLAIN_CODE = re.compile(r"[^\s`|<>&\\]+(?: [^\s`|<>&\\]+)*")
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
 def write_card(
@@ -77,11 +76,11 @@ def write_card(
         ValueError: If there already is a card, the facts are those of another model, or the model does not work.
     """
     folder = Path(folder)
-    if (folder / CARD).exists() and not overwrite:
-        raise ValueError(f"{folder / CARD} exists; move it away, or replace it by --overwrite.")
+    if (folder / CARD_FILE).exists() and not overwrite:
+        raise ValueError(f"{folder / CARD_FILE} exists; move it away, or replace it by --overwrite.")
+    names = published_files(folder)
     facts = read_facts(folder)
     card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
-    names = published_files(folder)
     if sha256_of(folder / facts["model"]["file"]) != facts["model"]["sha256"]:
         raise ValueError(f"{folder}: the weights are not those of {FACTS_FILE}; train the model again.")
     # Without a minimum score, as in the pipeline of the snippet.
@@ -93,7 +92,7 @@ def write_card(
         sentences=tuple(chosen),
         drawn=draw_curve(card, folder / CURVE_FILE),
     )
-    return write_whole(folder / CARD, card.text())
+    return write_whole(folder / CARD_FILE, card.text())
 
 
 def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
@@ -316,7 +315,7 @@ def _recipe_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _hub_name(name: str) -> str | None:
     repository = name.partition(":")[0]
-    return repository if _HUB_NAME.fullmatch(repository) else None
+    return repository if re.fullmatch(HUB_NAME, repository, re.ASCII) else None
 
 
 # --- Filters of the template -----------------------------------------------------------------------------------------

@@ -14,15 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-import yaml
-from huggingface_hub import ModelCard
-
-from ..errors import first_line
 from ..export import runtime_code
-from ..export.runtime import GRAPH_FILE, RUNTIME_FILE, OnnxTagger
-from ..files import FACTS_FILE
+from ..export.package import read_card
+from ..export.runtime import RUNTIME_FILE, OnnxTagger
+from ..files import CARD_FILE, FACTS_FILE, GRAPH_FILE
+from ..loading import load_config, load_tokenizer
 
-CONFIG, CARD = "config.json", "README.md"
+CONFIG = "config.json"
 
 #: The files of a model without its description, as patterns of `fnmatch`; never pickles of a checkpoint.
 MODEL_FILES = (
@@ -31,7 +29,7 @@ MODEL_FILES = (
     *sorted(path.name for path in files("hf_xorner.models").iterdir() if path.name.endswith(".py")),
 )
 #: The card, its pictures and the license.
-DESCRIPTION = (CARD, "LICENSE", "*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
+DESCRIPTION = (CARD_FILE, "LICENSE", "*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
 
 #: The code of an Inference Endpoint, and the packages that are installed for it.
 HANDLER, HANDLER_REQUIREMENTS = "handler.py", "requirements.txt"
@@ -99,13 +97,15 @@ def check_folder(folder: str | Path, *, onnx: bool = False) -> Checked:
 
 
 def published_files(folder: Path, *, onnx: bool = False) -> list[str]:
-    """Return the sorted names of the published files, after a check of links and of the code.
+    """Return the sorted names of the published files, after a check of links, of the settings and of the code.
 
     Raises:
         ValueError: If there is no model, a file is a link out of the folder, or code differs from this package's.
     """
     if not (folder / CONFIG).is_file():
         raise ValueError(f"{folder} has no {CONFIG}; name the folder of a trained model.")
+    load_config(str(folder))
+    load_tokenizer(str(folder))
     code = {path.name: path.read_bytes() for path in files("hf_xorner.models").iterdir() if path.name.endswith(".py")}
     code |= {name: text.encode() for name, text in handler_files().items()}
     patterns = (*MODEL_FILES, *DESCRIPTION)
@@ -134,11 +134,8 @@ def handler_files() -> dict[str, str]:
 
 def example_sentences(folder: Path) -> list[str]:
     """Return the example sentences of the card, or an invented one."""
-    path = folder / CARD
-    try:
-        widget = ModelCard.load(path).data.get("widget") if path.is_file() else None
-    except (ValueError, yaml.YAMLError) as error:
-        raise ValueError(f"{path}: the metadata cannot be read ({first_line(error)}); correct them.") from None
+    card = read_card(folder)
+    widget = card.data.get("widget") if card else None
     texts = (str(item["text"]) for item in widget or () if isinstance(item, dict) and "text" in item)
     return list(texts) or [INVENTED_SENTENCE]
 

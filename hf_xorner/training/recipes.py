@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from ..files import refuse_aliases
+
 ROOT = Path(__file__).parent.parent / "recipes"
 
 _TABLE = re.compile(r"(table|section)\d+")
@@ -62,7 +64,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ValueError: If it contains something else.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        text = path.read_text(encoding="utf-8")
+        refuse_aliases(text)
+        content = yaml.load(text, _Loader)
     except (yaml.YAMLError, UnicodeError) as error:
         raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):

@@ -16,6 +16,8 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import file_fingerprint, write_whole
+from ..loading import check_size, read_settings
+from ..models.configuration_tagger import ENCODERS, encoder_config
 from ..models.word_ids import WordPieces
 from .formats import check_targets, locate
 
@@ -160,8 +162,11 @@ def read_encoder(source: str) -> PretrainedEncoder:
         DataError: If it cannot be loaded, or has no tokenizer of the `tokenizers` library.
     """
     try:
-        model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+        config = encoder_config(read_settings(source, ENCODERS))
+        check_size(source, AutoModel, config)
+        options: dict[str, Any] = {"config": config, "trust_remote_code": False}
+        model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
     # The errors (no such folder, no network, broken files, weights in a pickle) have no common type.
     except Exception as error:
         raise DataError(f"{str(source)!r} cannot be loaded as an encoder: {why_not_loaded(error)}.") from None

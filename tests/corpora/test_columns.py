@@ -71,6 +71,7 @@ def test_words_may_hold_any_other_blanks_and_line_breaks(tmp_path_factory, rows,
         ("#a O\nb O\n", {}, [("#a b", "O O")]),
         ("# c\na O\n# d e\nb O\n", {"comments": "# "}, [("a b", "O O")]),
         ("% c O\na O\n\n%% O\nb O\n", {"comments": "%"}, [("a", "O"), ("b", "O")]),
+        ("% c O\n# d O\na O\n", {"comments": "%|#"}, [("a", "O")]),
         ("# O\na O\n", {"comments": "none"}, [("# a", "O O")]),
     ],
 )
@@ -103,6 +104,7 @@ def test_sentences_have_documents(load):
     for content, documents in (
         ("-DOCSTART- -X- O\n\na O\n\nb O\n\n-DOCSTART- O\n\nc O\n", ["0", "0", "1"]),
         ("-DOCSTART- (x/y 1)\n\na O\n-DOCSTART-\nb O\n", ["x/y 1", "1"]),
+        ('<doc id="x">\na O\n</doc>\n<DOC>\n<doc O\n</DOC>', ["x", "1"]),
         ("a O\n-DOCSTART-\t(x (y))\t\nb\tO\n", [None, "x (y)"]),
     ):
         assert list(load(content)["doc_id"]) == documents
@@ -278,6 +280,15 @@ def test_words_with_tags_of_no_scheme_are_left_out_as_well(read, caplog):
     for content in ("a\nb\n", "a X-X\n\nb Y-X\n"):
         with pytest.raises(DataError):
             read(content, skip_bad_lines=True, scheme="iob2")
+
+
+def test_skipped_lines_are_counted_by_reason_and_do_not_change_the_columns(read, caplog):
+    text = "Ann B-PER x%1\nLee I-PER y%2\nleft O z%3\n" * 4
+    bad = text + "\nBo B-PER\nbad\nworse\nAda X-PER v%9\n"
+    assert read(bad, skip_bad_lines=True) == [*read(text), ("Bo", "B-PER")]
+    assert "3 bad lines or records were left out, 1 of them with tags of entities (2: … columns, but" in caplog.text
+    assert "tags from column 1 of 3, counted from 0; ignored: 2" in caplog.text
+    assert read("Ann B-PER PER\nLee B-PER PER\nleft O O\n") == [("Ann Lee left", "B-PER B-PER O")]
 
 
 def test_strict_refuses_lines_that_would_be_skipped(read):

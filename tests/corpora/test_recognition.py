@@ -6,9 +6,11 @@ import os
 import re
 import time
 
+import numpy as np
 import pytest
 from column_samples import POS, SAMPLES, TAGS, TOKENS, conllu, germeval, lines, stanza, with_ranges
 from export_samples import TEXTS, brat, json_files, label_studio, label_studio_min, tags
+from pandas import DataFrame
 
 from hf_xorner.corpora import corpus_statistics, load_corpus
 from hf_xorner.corpora.assemble import words_and_tags
@@ -29,7 +31,7 @@ NOTED = {
     "features after the tag": "words are read from column 0 and tags from column 1",
     "UNER": "words are read from column 1 and tags from column 2",
     "UNER as it was": "words are read from column 1 and tags from column 2",
-    "GermEval": "tags from column 2, counted from 0, but column 3 also holds tags of entities",
+    "GermEval": "tags from column 2 of 4, counted from 0; ignored: 0, 3, of which column 3 also holds tags of entities",
     "CoNLL-U of Stanza": "the tags are read from MISC (ner=)",
     "CoNLL-U of NorNE": "the tags are read from MISC (name=)",
     "CoNLL-U Plus": "the tags are read from EXTRA:NER",
@@ -140,6 +142,39 @@ def test_csv_may_name_document_and_sentence_once_and_begin_with_a_comment(load):
 def test_missing_empty_lines_and_missing_entities_are_noted(read, caplog):
     read("left O\n" * 300)
     assert "is one sentence of 300 words" in caplog.text and "has no entities" in caplog.text
+
+
+def test_lists_that_pandas_wrote_as_text_are_read(load):
+    words, tags = ["L'Oréal", 'a "b"', "EU"] * 30, ["B-ORG", "O", "I-X"] * 30
+    for lists in ([words, tags], [np.array(words), np.array(tags)]):
+        row = dict(zip(("tokens", "ner_tags"), lists, strict=True))
+        split = load(DataFrame([row, {"tokens": ["a"], "ner_tags": ["O"]}]).to_csv(index=False), "x.csv")
+        assert list(split["tokens"]) == [words, ["a"]] and len(split["ner_tags"][0]) == 90
+    kaggle = "Sentence,POS,Tag\n\"Ann left\",\"['N', 'V']\",\"['B-PER', 'O']\"\n"
+    assert (load(kaggle, "y.csv")[0]["tokens"], load(kaggle, "y.csv")[0]["pos_tags"]) == (["Ann", "left"], ["N", "V"])
+    with pytest.raises(ValueError, match=r"z\.csv:3: 'ner_tags' holds \['O', x\]"):
+        load("tokens,ner_tags\n['a'],['O']\n\"['a', 'b']\",\"['O', x]\"\n", "z.csv")
+
+
+def test_a_sentence_number_may_not_recur_unless_in_another_document(read):
+    rows = "1,Ann,B-PER\n2,left,O\n1,Lee,I-PER\n"
+    with pytest.raises(ValueError, match=r"x\.csv:4: the sentence 1 begins again"):
+        read(f"sentence_id,word,tag\n{rows}", "x.csv")
+    assert len(read("doc_id,sentence_id,word,tag\na,1,x,O\nb,1,y,O\nb,2,z,O\n", "x.csv")) == 3
+    assert len(read("sentence,word,tag\nA b,A,O\n,b,O\nC,C,O\nA b,A,O\n,b,O\n", "x.csv")) == 3
+
+
+def test_rows_without_a_word_end_sentences_of_csv(read, caplog):
+    for row in (",O", " , ", ",,"):
+        assert read(f"word,tag\nAnn,B-PER\n{row}\nleft,O\n", "x.csv") == [("Ann", "B-PER"), ("left", "O")]
+    assert "rows without a word were read as the ends of sentences" in caplog.text
+
+
+def test_csv_may_have_carriage_returns_and_files_of_columns_its_suffix(read):
+    assert read("word,tag\rAnn,B-PER\rleft,O\r", "x.csv") == [("Ann left", "B-PER O")]
+    with pytest.raises(ValueError, match=r"x\.csv:2: .* a carriage return"):
+        read("word,tag\nAn\rn,B-PER\nleft,O\n", "x.csv")
+    assert read("Ann B-PER\n, O\nleft O\n", "x.csv") == [("Ann , left", "B-PER O O")]
 
 
 # --- Encodings --------------------------------------------------------------------------------------------------------
@@ -265,6 +300,24 @@ def test_brats_lines_are_sentences_unless_an_entity_crosses_them(write, read):
 def test_brat_is_read_in_another_encoding(write, read):
     write("Zoë left.".encode("cp1252"), "x.txt")
     assert read("T1\tPER 0 3\tZoë\n".encode("cp1252"), "x.ann", encoding="cp1252") == [("Zoë left .", "B-PER O O")]
+
+
+def test_brats_offsets_may_count_line_breaks_of_windows_as_one_character(write, read):
+    write("Ann left.\r\nBo slept.\r\n", "x.txt")
+    for at in (10, 11):
+        assert read(f"T1\tPER {at} {at + 2}\tBo\r\n", "x.ann")[1] == ("Bo slept .", "B-PER O O")
+
+
+def test_a_few_bad_spans_of_brat_are_counted(write, read, caplog):
+    write("Ann left.\n" * 100, "x.txt")
+    good = "".join(f"T{at}\tPER {10 * at} {10 * at + 3}\tAnn\n" for at in range(98))
+    assert read(f"{good}T98\tPER 980 983\tBob\nT99\tPER 3 4\n", "x.ann")[97:99] == [
+        ("Ann left .", "B-PER O O"),
+        ("Ann left .", "O O O"),
+    ]
+    assert "2 bad spans were left out (first: " in caplog.text and "x.ann:99: the span is 'Ann'" in caplog.text
+    with pytest.raises(ValueError, match=r"x\.ann:99: 'T98' is not a span"):
+        read(f"{good}T98\nT99\nT100\n", "x.ann")
 
 
 def test_hashtags_long_documents_and_pairs_of_text_and_object_are_read(read):

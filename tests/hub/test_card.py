@@ -280,7 +280,7 @@ def test_an_existing_card_is_replaced_only_on_request(folder, script, without_pr
     assert "license: mit\n" in text and "# me/tiny\n" in text and '"simple")("Nowhere burns .")' in text
     assert "base_model:\n- some/encoder\n" in text
     code, _, errors = script("card", tmp_path)
-    assert code == 1 and "facts.json" in errors
+    assert code == 1 and "config.json" in errors
 
 
 def test_facts_of_other_weights_and_foreign_code_are_refused(folder, without_process, monkeypatch):

@@ -64,3 +64,7 @@ def test_a_config_class_declares_the_bounds_of_its_own_fields():
     for fields in ({"rank": 9}, {"rank": 2.0}, {"char_dropout": 1.0}):
         with pytest.raises(ValueError, match=f"{next(iter(fields))}=.* must be from"):
             OwnConfig(**fields)
+
+
+def test_one_number_is_a_list_of_one():
+    assert CONFIGS["grn"](char_widths=3, context_widths=5).context_widths == (5,)

@@ -23,6 +23,7 @@ _CHUNK_TAG = re.compile(r"(?:[A-Z]-|[BIES]_)\S.*")
 # Types of syntactic chunks, English and German, which CoNLL-2003 has in the column before the entities.
 _SYNTACTIC = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"}
 _DOCUMENT_ID = re.compile(rf"{DOCUMENT_START}[ \t]+\((.*)\)[ \t]*$")
+_DOCUMENT_TAG = re.compile(r"</?doc\b(?:[^<>\t]*?\bid=\"?([^\"<>\s]*))?[^<>\t]*>\s*", re.IGNORECASE)
 _COMMENT = re.compile(r"##?[ \t]")
 # The tag of some words outside of entities in Universal NER.
 _TYPE_O = "B-O"
@@ -73,14 +74,15 @@ def read_columns(path: Path, text: str, reading: Reading, repairs: Repairs) -> I
     blanks. A line with more or fewer columns is read if its word and tag can be recognised.
 
     A line that is empty, or has only blanks and TABs, ends a sentence. So does a ``-DOCSTART-`` line, which begins a
-    document. The documents of a file are numbered from 0, or have the name in brackets: ``-DOCSTART- (name)``. A line
+    document. The documents of a file are numbered from 0, or have the name in brackets: ``-DOCSTART- (name)``. Lines
+    ``<doc id="name">`` and ``</doc>`` are read as such. A line
     before a sentence that begins with ``#`` or ``##`` and a blank or TAB is a comment if it has another number of
     columns than the others, or no tag of the chunk scheme.
 
     Raises:
         DataError: If the word or tag of a line is missing or cannot be recognised, or the file has no sentence.
     """
-    lines = split_lines(text)
+    lines = [_without_document_tag(line) if line[:1] == "<" else line for line in split_lines(text)]
     layout = _layout_of(path, lines, reading)
     if layout.note:
         repairs.note(layout.note, str(path))
@@ -107,13 +109,19 @@ def split_lines(text: str) -> list[str]:
     return [line if line.strip(BLANKS) else "" for line in lines]
 
 
+def _without_document_tag(line: str) -> str:
+    if not (match := _DOCUMENT_TAG.fullmatch(line)):
+        return line
+    return "" if line[1] == "/" else f"{DOCUMENT_START} ({match[1]})" if match[1] else DOCUMENT_START
+
+
 def _begins_document(line: str) -> bool:
     return line.startswith(DOCUMENT_START) and BLANK_RUN.split(line, maxsplit=1)[0] == DOCUMENT_START
 
 
 def _is_comment(line: str, comments: str, inside_sentence: bool, layout: Layout) -> bool:
     if comments != AUTO:
-        return comments != NONE and line.startswith(comments)
+        return comments != NONE and line.startswith(tuple(comments.split("|")))
     if inside_sentence or not _COMMENT.match(line):
         return False
     row = _split(line, layout.by_tab)
@@ -139,7 +147,7 @@ def _words(
         try:
             token, tag = _token_and_tag(row, layout, even, f"{path}:{number}")
         except DataError as fault:
-            repairs.leave_out(fault)
+            repairs.leave_out(fault, any(looks_like_tag(value) and value not in NO_CHUNK for value in row))
             continue
         if layout.numbered and tag == _TYPE_O:
             repairs.add(f"tags {_TYPE_O} became O", f"{path}:{number}")
@@ -188,7 +196,7 @@ def sample_of(lines: Sequence[str], comments: str = AUTO) -> list[Line]:
     """Return the first token lines of a file, without possible comments."""
     sample: list[Line] = []
     first = True
-    prefix = "#" if comments == AUTO else comments
+    prefix = ("#",) if comments == AUTO else tuple(comments.split("|"))
     for number, text in enumerate(lines, start=1):
         if not text or _begins_document(text):
             first = True
@@ -286,9 +294,11 @@ def recognise_columns(
         raise DataError(f"{place}: column {token} has both tokens and tags; name token_column and tag_column.")
     if (token, tag) == (usual_token, usual_tag) and second_tag is None:
         return token, tag, ""
-    note = f"words are read from column {token} and tags from column {tag}, counted from 0"
+    ignored = ", ".join(str(index) for index in range(columns) if index not in (token, tag)) or "none"
+    note = f"words are read from column {token} and tags from column {tag} of {columns}, counted from 0"
+    note += f"; ignored: {ignored}"
     if second_tag is not None:
-        note += f", but column {second_tag} also holds tags of entities"
+        note += f", of which column {second_tag} also holds tags of entities"
     return token, tag, f"{note}; pass token_column and tag_column if that is wrong"
 
 
@@ -304,8 +314,8 @@ def _tag_column(rows: Sequence[list[str]], columns: int, token: int) -> tuple[in
     last_fields = {row[last].strip() for row in rows if len(row) > last}
     # A last column with only O may hold nested entities, which are rare, or come after syntactic chunks.
     if last not in chunked and not last_fields <= {*NO_CHUNK, ""}:
-        # The last column has tags without prefixes, or different tags in lines of different lengths.
-        if "O" in last_fields or all(looks_like_tag(row[-1]) for row in rows):
+        # The last column has types without prefixes, or different tags in lines of different lengths.
+        if not entities and ("O" in last_fields or all(looks_like_tag(row[-1]) for row in rows)):
             return last, None
         entities = entities or chunked[-1:]
     if not entities:

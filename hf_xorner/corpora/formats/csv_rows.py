@@ -3,17 +3,21 @@
 The loader of `datasets` would read words such as ``None``, ``nan`` and ``NA`` as missing values.
 """
 
+import ast
 import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...errors import DataError
+from ...errors import DataError, first_line
 from ...files import BYTE_ORDER_MARK
+from ..schemes import NO_CHUNK
 from ..source import NONE, Reading, Repairs, Sentence
 from .columns import UNKNOWN, looks_like_tag, recognise_columns
+from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, JsonRecord, sentence_of_words
 
 _TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text", "sentence")
 _TAG_NAMES = (
@@ -31,6 +35,11 @@ _COMMENT = re.compile(r"#[^,;\t]*")
 _SAMPLE = 1000
 # If no sentence has ended after this many words, the file has no marks of sentences.
 _MOST_WORDS = 1000
+# The number of a sentence; a text may recur.
+_NUMBER = re.compile(r"\D{0,12}\d+")
+# A list that was written as text, and its items; those of NumPy have no commas between items.
+_LIST = re.compile(r"\[\s*['\"\d\]]")
+_ITEM = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\d+""")
 # Minimum number of rows with texts for an error.
 _ENOUGH = 10
 
@@ -48,6 +57,7 @@ class _Columns(NamedTuple):
         sentence: The index of the number or name of the sentence, if there is one.
         document: The index of the name of the document, if there is one.
         quoted: True if fields may be in quotation marks.
+        lists: True if a row is a sentence, its tags a list written as text.
         note: The difference to the usual columns of a file without a header, for the log.
     """
 
@@ -60,6 +70,7 @@ class _Columns(NamedTuple):
     sentence: int | None
     document: int | None
     quoted: bool
+    lists: bool
     note: str
 
 
@@ -75,17 +86,22 @@ def read_csv(path: Path, text: str, reading: Reading, repairs: Repairs) -> Itera
     and perhaps of parts of speech (``pos``), documents (``doc_id``) and sentences (``sentence_id``, ``Sentence #``). A
     sentence ends if the value in the column of sentences changes (it may be empty after the first row of a sentence),
     at an empty row, or after a row whose last value contains ``EndOfSentence`` (HIPE). Rows with a single value that
-    begins with ``#`` are comments. Columns without names are recognised like CoNLL columns.
+    begins with ``#`` are comments. Columns without names are recognised like CoNLL columns. If the first row has a list
+    of tags, as pandas writes it, each row is a sentence.
 
     Raises:
         DataError: If the file has no columns of words and tags, a word or tag is empty, quotation marks do not match,
-            or no sentence ends in a long file.
+            the number of a sentence recurs, or no sentence ends in a long file.
     """
     text = text.replace(BYTE_ORDER_MARK, "")
+    text = text if "\n" in text else text.replace("\r", "\n")  # as Excel writes "CSV (Macintosh)"
     columns = _columns_of(path, text, reading)
     if columns.note:
         repairs.note(columns.note, str(path))
-    yield from _sentences(path, _rows(path, text, columns), columns, repairs)
+    if columns.lists:
+        yield from _sentences_of_lists(path, _rows(path, text, columns), columns, reading, repairs)
+    else:
+        yield from _sentences(path, _rows(path, text, columns), columns, repairs)
 
 
 _Rows = Iterator[tuple[int, list[str]]]
@@ -95,7 +111,7 @@ def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
     """Yield the rows below the header and the numbers of their first lines; rows without values are empty."""
     # Without quoting, a quotation mark is an ordinary character.
     options: dict[str, Any] = {} if columns.quoted else {"quoting": csv.QUOTE_NONE}
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=columns.delimiter, strict=True, **options)
+    rows = csv.reader(io.StringIO(text, newline="\n"), delimiter=columns.delimiter, strict=True, **options)
     number, header = 1, columns.header
     try:
         for row in rows:
@@ -108,17 +124,47 @@ def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
             number = rows.line_num + 1
     except csv.Error as error:
         raise DataError(
-            f"{path}:{number}: the quotation marks of the row do not match ({error}); "
-            "double the quotation marks within a word, and quote the word."
+            f"{path}:{number}: the quotation marks of the row do not match, or a carriage return is outside of them "
+            f"({first_line(error).partition(' - ')[0]}); double the quotation marks within a word, and quote the word."
         ) from None
+
+
+def _sentences_of_lists(
+    path: Path, rows: _Rows, columns: _Columns, reading: Reading, repairs: Repairs
+) -> Iterator[Sentence]:
+    keys = {
+        reading.token_column or TOKEN_KEYS[0]: columns.token,
+        reading.tag_column or TAG_KEYS[0]: columns.tag,
+        reading.pos_column or POS_KEYS[0]: columns.pos,
+    }
+    for number, row in rows:
+        if row:
+            record = {key: _list_of(_cell(row, index)) for key, index in keys.items() if index is not None}
+            record[DOCUMENT_KEY] = _cell(row, columns.document) or None
+            try:
+                yield sentence_of_words(JsonRecord(f"{path}:", number, record), reading)
+            except DataError as fault:
+                repairs.leave_out(fault)
+
+
+def _list_of(cell: str) -> Any:
+    """Return a list that was written as text, or the words of a text between blanks; an invalid list is not changed."""
+    if not cell.startswith("["):
+        return cell.split()
+    return cell if _ITEM.sub("", cell).strip("[], \n") else [ast.literal_eval(item) for item in _ITEM.findall(cell)]
 
 
 def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> Iterator[Sentence]:
     words: list[tuple[int, str, str, str]] = []
     sentence_name, document = "", None
     ended = ends_here = False
+    seen: set[tuple[str | None, str]] = set()
     for number, row in rows:
         name, doc_id = _cell(row, columns.sentence), _cell(row, columns.document) or None
+        token, tag = _cell(row, columns.token), _cell(row, columns.tag)
+        if row and columns.sentence is None and not token.strip() and tag.strip() in ("", "O"):
+            repairs.note("rows without a word were read as the ends of sentences", str(path))
+            row = []
         if words and (not row or ends_here or (name and name != sentence_name) or (doc_id and doc_id != document)):
             ended = True
             yield Sentence.of_rows(words, path, columns.pos is not None, document)
@@ -126,16 +172,22 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
         if not row:
             continue
         ends_here = _SENTENCE_END.search(row[-1]) is not None
-        sentence_name = name or sentence_name
         document = (doc_id or document) if words else doc_id
-        token, tag = _cell(row, columns.token), _cell(row, columns.tag)
+        if name and name != sentence_name and _NUMBER.fullmatch(name):
+            if (document, name) in seen:
+                raise DataError(
+                    f"{path}:{number}: the sentence {name} begins again; sort the rows, or name the documents in a "
+                    "column doc_id if each numbers its own sentences."
+                )
+            seen.add((document, name))
+        sentence_name = name or sentence_name
         fault = f"the {'tag' if token else 'token'} is empty" if not token or not tag else ""
         if any(row[columns.width :]):
             fault = f"{len(row)} fields, but {columns.width} in the first row"
         elif "\n" in token and columns.delimiter in token:
             fault = f"a word with lines, {token[:60]!r}, so quotation marks are not doubled within words"
         if fault:
-            repairs.leave_out(DataError(f"{path}:{number}: {fault}; correct the row."))
+            repairs.leave_out(DataError(f"{path}:{number}: {fault}; correct the row."), tag not in ("", *NO_CHUNK))
             continue
         words.append((number, token, tag, _cell(row, columns.pos) or UNKNOWN))
         if len(words) > _MOST_WORDS and not ended and columns.sentence is None:
@@ -166,7 +218,7 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
     fields = _fields(first, delimiter)
     header = not any(map(looks_like_tag, fields[1:]))
     names = _names(first, delimiter) if header else []
-    rows = [_fields(lines[at], delimiter) for at in filled[header:]]
+    rows = _sample(lines[filled[header] :] if header < len(filled) else [], delimiter)
 
     def index(name: str | None, usual: Sequence[str], content: str, option: str) -> int | None:
         if name is None and not header:
@@ -191,7 +243,8 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
     if reading.pos_column is not None:
         named = reading.pos_column != NONE
         pos = index(reading.pos_column, _POS_NAMES, "parts of speech", "pos_column") if named else None
-    texts = sum(_cell(row, token).count(" ") > 1 for row in rows)
+    lists = bool(rows and _LIST.match(_cell(rows[0], tag)))
+    texts = 0 if lists else sum(_cell(row, token).count(" ") > 1 for row in rows)
     if texts > max(len(rows) / 2, _ENOUGH):
         raise DataError(
             f"{place}: column {token} holds texts; give every word a row with its tag, or pass other columns as "
@@ -207,7 +260,8 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
         next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None),
         _first(names, _DOCUMENT_NAMES),
         # Words rarely contain TABs, so most programs write TSV without quotation marks.
-        quoted=delimiter != "\t" or re.search(r'(^|\t)""""(\t|\r?$)', text, re.MULTILINE) is not None,
+        quoted=lists or delimiter != "\t" or re.search(r'(^|\t)""""(\t|\r?$)', text, re.MULTILINE) is not None,
+        lists=lists,
         note="" if header else note,
     )
 
@@ -223,6 +277,15 @@ def _names_columns(names: Sequence[str]) -> bool:
 
 def _names(line: str, delimiter: str) -> list[str]:
     return [_normal(name) for name in _fields(line, delimiter)]
+
+
+def _sample(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """Return the fields of the rows in lines; a field in quotation marks may have several lines."""
+    lines = [line for line in lines if line.strip(" \t,;") and not _COMMENT.fullmatch(line)]
+    if delimiter != "\t":
+        with suppress(csv.Error):
+            return list(csv.reader([f"{line}\n" for line in lines], delimiter=delimiter))
+    return [_fields(line, delimiter) for line in lines]
 
 
 def _fields(line: str, delimiter: str) -> list[str]:
