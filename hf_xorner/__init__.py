@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .safety import ARCHITECTURES
+
 if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
     from .entities import Entities, Entity
@@ -66,35 +68,29 @@ _LAZY = {
 }
 _MODULES = {name: module for module, names in _LAZY.items() for name in names}
 
-
-def _architectures() -> dict[str, Any]:
-    """Return the config classes and the model classes, which are imported on demand, by name."""
-    registration = import_module(".registration", __name__)
-    return {entry.__name__: entry for entry in (*registration.CONFIGS.values(), *registration.MODELS.values())}
-
+for _module, _prefix in ARCHITECTURES.values():
+    _MODULES[f"{_prefix}Config"] = f"models.configuration_{_module}"
+    _MODULES[f"{_prefix}ForTokenClassification"] = f"models.modeling_{_module}"
+    __all__ += [f"{_prefix}Config", f"{_prefix}ForTokenClassification"]
+__all__.sort()
 
 # PyTorch's threads wait for each other by spinning, by default for milliseconds. On a busy machine this takes time from
 # the threads that they wait for: with two other runs on two cores, 60 steps of training took 20 to 70 s, and 3 to 4 s
-# with this limit. It is read when PyTorch is first imported.
+# with this limit. It is an effect on the whole program, but it is only read when PyTorch is first imported.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
-# The command line imports what it needs, as transformers takes two seconds to import. Everywhere else, importing the
-# package registers the architectures with transformers.
-_PROGRAM = [Path(program).stem for program in getattr(sys, "argv", [])[:1]]  # an embedded Python may have no argv
-if _PROGRAM != ["hf-xorner"] and sys.orig_argv[1:3] != ["-m", "hf_xorner"]:
-    __all__ += _architectures()
-    __all__.sort()
+# Importing the package registers the architectures with transformers, which takes two seconds to import; therefore the
+# commands of this package only do it when they need a model. An embedded Python may have no argv.
+_program = Path((getattr(sys, "argv", None) or [""])[0]).stem
+if _program != "hf-xorner" and sys.orig_argv[1:3] != ["-m", "hf_xorner"]:
+    import_module(".registration", __name__)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    elif name.endswith(("Config", "ForTokenClassification")) and name in (architectures := _architectures()):
-        value = architectures[name] if name.endswith("Config") else architectures[name].load()
-    else:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
+    globals()[name] = value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
     return value
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from html import escape
 from itertools import chain
 from numbers import Real
@@ -145,18 +144,6 @@ class Annotation(NamedTuple):
 
 #: One number, or numbers by label; labels without a number have 0.
 NumberByLabel = float | Mapping[str, float]
-
-
-def number_by_label(words: Sequence[str], option: str) -> NumberByLabel:
-    """Read one number, or numbers by label such as ``PER=0.9 LOC=0.8``, from the command line."""
-    with suppress(ValueError):
-        if len(words) == 1 and "=" not in words[0]:
-            return float(words[0])
-        numbers = {label: float(number) for label, _, number in (word.rpartition("=") for word in words)}
-        if "" not in numbers:
-            return numbers
-    text = " ".join(words)
-    raise ValueError(f"{option} {text!r} is not a number; give a number, or one for each label: PER=0.9 LOC=0.8.")
 
 
 def checked_numbers(numbers: NumberByLabel, option: str, most: float, labels: Collection[str]) -> None:

@@ -1,5 +1,8 @@
 """Exceptions for invalid input, and helpers for messages."""
 
+# Number of characters of a message, as quoted values may be long.
+_LONGEST = 500
+
 
 class TrainingError(ValueError):
     """A run cannot start or continue; the message is one sentence with the reason and the remedy."""
@@ -7,6 +10,10 @@ class TrainingError(ValueError):
 
 class DataError(ValueError):
     """A corpus, a file or a saved model is invalid; the message is one sentence with place, fault and remedy."""
+
+    def __init__(self, message: str) -> None:
+        """Set the message; the middle of a long one is left out."""
+        super().__init__(message if len(message) <= _LONGEST else f"{message[: _LONGEST - 200]} … {message[-190:]}")
 
 
 class UsageError(ValueError):

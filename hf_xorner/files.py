@@ -18,11 +18,14 @@ from filelock import FileLock, Timeout
 
 from .errors import DataError
 
-#: The file of a training run's facts, in the folder of the model.
-FACTS_FILE = "facts.json"
+#: Files in the folder of a model: the facts of its training run, its card, and its graph if it is exported.
+FACTS_FILE, CARD_FILE, GRAPH_FILE = "facts.json", "README.md", "model.onnx"
 
-#: The English model of the package; pyproject.toml names its folder as well.
-ENGLISH = "english-ner-small"
+#: The folders of the package's models by the short names that users type; pyproject.toml names the folders as well.
+PACKAGED = {"english": "english-ner-small", "english-open": "english-ner-open"}
+
+#: A repository on the Hub, as a pattern.
+HUB_NAME = r"\w[\w.-]*/\w[\w.-]*"
 
 BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -33,8 +36,15 @@ _PATIENCE = 1.0
 
 def english() -> str:
     """Return the folder of the English model in the package, for `Tagger.from_pretrained` or `pipeline("ner", …)`."""
-    package = Path(__file__).parent
-    installed, in_checkout = package / ENGLISH, package.parent / "model_cards" / ENGLISH
+    return model_folder("english")
+
+
+def model_folder(name: str) -> str:
+    """Return the folder of a model that `PACKAGED` names; any other name, or that of an existing folder, as it is."""
+    if name not in PACKAGED or Path(name).exists():
+        return name
+    package, folder = Path(__file__).parent, PACKAGED[name]
+    installed, in_checkout = package / folder, package.parent / "model_cards" / folder
     return str(installed if installed.is_dir() else in_checkout)
 
 

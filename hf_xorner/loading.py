@@ -28,6 +28,7 @@ from transformers.utils import (
 from transformers.utils.hub import get_checkpoint_shard_files
 
 from .errors import DataError, first_line, why_not_loaded
+from .files import model_folder
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -42,7 +43,7 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
     """Load a model and its tokenizer.
 
     Args:
-        source: A folder, or a repository on the Hub.
+        source: A folder, a repository on the Hub, or the short name of a model of the package (`files.PACKAGED`).
         options: The options of `from_pretrained`.
 
     Raises:
@@ -56,6 +57,7 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
 
 def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> TaggerConfig:
     """Load the config of a tagger; see `load`."""
+    source = model_folder(source)
     with _reading(source, "config"):
         read_settings(source, CONFIGS, trust_remote_code, **hub)
         return AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
@@ -63,6 +65,7 @@ def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> 
 
 def load_tokenizer(source: str, *, trust_remote_code: bool = False, **hub: Any) -> WordCharTokenizer:
     """Load the tokenizer of a tagger; see `load`."""
+    source = model_folder(source)
     with _reading(source, "tokenizer"):
         read_settings(source, [None], trust_remote_code, TOKENIZER_CONFIG_FILE, **hub)
         return AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
@@ -73,6 +76,7 @@ def load_model(
 ) -> TaggerForTokenClassification:
     """Load the weights of a tagger, which must match the config exactly; see `load`."""
     check_fit(config, tokenizer)
+    source = model_folder(source)
     with _reading(source, "weights"):
         check_size(source, AutoModelForTokenClassification, config, **options)
         model, report = AutoModelForTokenClassification.from_pretrained(

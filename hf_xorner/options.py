@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, field, fields
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
@@ -87,8 +88,9 @@ class Parser(HfArgumentParser):
     def add_argument(self, *names: Any, **settings: Any) -> Any:
         """Add an argument; `group`, `bounds` and `positional` are described in `option`."""
         group, positional = settings.pop("group", None), settings.pop("positional", False)
-        from_option = settings.pop("bounds", settings) is not settings
+        from_option = "bounds" in settings
         if from_option:
+            del settings["bounds"]
             settings.pop("choices", None)  # checked by `check_values`
         if settings.get("nargs") == "+" and "default" in settings:
             settings["nargs"] = "*"
@@ -166,3 +168,15 @@ def run_command(commands: Commands, words: Sequence[str]) -> None:
     """Run a subcommand: the first word is its name, the others are its options."""
     kind, run = commands[words[0]]
     run(read_options(kind, words[1:]))
+
+
+def number_by_label(words: Sequence[str], option: str) -> float | dict[str, float]:
+    """Read one number, or numbers by label such as ``PER=0.9 LOC=0.8``, from the command line."""
+    with suppress(ValueError):
+        if len(words) == 1 and "=" not in words[0]:
+            return float(words[0])
+        numbers = {label: float(number) for label, _, number in (word.rpartition("=") for word in words)}
+        if "" not in numbers:
+            return numbers
+    text = " ".join(words)
+    raise ValueError(f"{option} {text!r} is not a number; give a number, or one for each label: PER=0.9 LOC=0.8.")

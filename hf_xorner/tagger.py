@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .entities import BaseTagger, NumberByLabel, batches_of
-from .files import FACTS_FILE, english
+from .files import CARD_FILE, FACTS_FILE
 from .loading import check_fit, load, moved
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -32,9 +32,8 @@ SHORT = 64
 #: Number of distinct words that are computed at a time.
 DISTINCT_AT_ONCE = 512
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    # OpenMP's threads do not exist in a forked process, which would wait for them.
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+#: The process in which PyTorch may use threads.
+_process = os.getpid()
 
 
 class Tagger(BaseTagger):
@@ -67,7 +66,7 @@ class Tagger(BaseTagger):
     @classmethod
     def from_pretrained(
         cls,
-        source: str | None = None,
+        source: str = "english",
         device: str | torch.device | None = None,
         min_score: NumberByLabel | None = None,
         **options: Any,
@@ -75,7 +74,7 @@ class Tagger(BaseTagger):
         """Load a folder or a repository on the Hub with safetensors weights.
 
         Args:
-            source: The folder, or the repository as owner/name; by default the English model of the package.
+            source: The folder, the repository as owner/name, or "english" or "english-open" for a model of the package.
             device: A device such as "cpu" or "cuda:0".
             min_score: See `Tagger`.
             options: Options of transformers' `from_pretrained`. Code in the folder runs only with
@@ -84,7 +83,7 @@ class Tagger(BaseTagger):
         Raises:
             ValueError: If a file is missing or broken, the device is not available, or `min_score` does not fit.
         """
-        return cls(*load(source or english(), **options), device, min_score)
+        return cls(*load(source, **options), device, min_score)
 
     def __repr__(self) -> str:
         return (
@@ -118,7 +117,7 @@ class Tagger(BaseTagger):
 
         with TemporaryDirectory() as folder:
             self.save_pretrained(folder)
-            for name in (FACTS_FILE, "README.md"):
+            for name in (FACTS_FILE, CARD_FILE):
                 if (file := Path(self.model.name_or_path, name)).is_file():
                     copyfile(file, Path(folder, name))
             return hf_xorner.publish(folder, repo_id, **options)
@@ -132,6 +131,7 @@ class Tagger(BaseTagger):
             results = self.score(**inputs, attention_mask=mask.to(self.model.device))
             labels[place], log_probs[place] = (values.cpu()[mask] for values in results)
 
+        _use_one_thread_after_a_fork()
         threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
         together = threads if len(words.counts) > batch_size else 1
         short = threads > 1 and len(words.place) <= SHORT
@@ -195,6 +195,14 @@ class Tagger(BaseTagger):
                 yield {"input_ids": _pad(rows, mask), "word_states": word_states}, mask, place
                 continue
             yield {name: _pad(values[rows], mask).to(self.model.device) for name, values in inputs.items()}, mask, place
+
+
+def _use_one_thread_after_a_fork() -> None:
+    """Use one thread in a forked process: OpenMP's threads do not exist there, and PyTorch would wait for them."""
+    global _process
+    if _process != os.getpid():
+        torch.set_num_threads(1)
+        _process = os.getpid()
 
 
 @torch.inference_mode()

@@ -22,21 +22,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of, number_by_label
+from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of
 from .errors import DataError, first_line
 from .files import (
     BYTE_ORDER_MARK,
     GZIP_ERRORS,
     check_apart,
     decompressed,
-    english,
     expanded,
     files_below,
     locked,
+    model_folder,
     open_bytes,
     suffix_of,
 )
-from .options import check_values, option
+from .options import check_values, number_by_label, option
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class TaggingOptions:
     """Options of tagging."""
 
     model: str | None = option(
-        None, "The model: a folder, or a repository on the Hub; by default the English model of the package."
+        None, "A folder, a repository on the Hub, or a model of the package: english (the default) or english-open."
     )
     output: str | None = option(
         None, "The file to write, or the folder if the input is a folder; by default standard output."
@@ -183,7 +183,8 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
         raise DataError(f"{output}: exists already; choose another output{', or set overwrite' * output.is_file()}.")
     for name, target in pairs:
         for path in [target.with_name(f"{target.name}{suffix}") for suffix in ("", ".partial", ".lock") if target]:
-            check_apart(path, "/dev/stdin" if name == STDIN or _is_text(name) else name, options.model or english())
+            source = "/dev/stdin" if name == STDIN or _is_text(name) else name
+            check_apart(path, source, model_folder(options.model or "english"))
     tagger = tagger or _loaded(options)
     for name, target in pairs:
         kind, records = _records(name, options)
@@ -207,7 +208,7 @@ def _loaded(options: TaggingOptions) -> BaseTagger:
     from .tagger import Tagger  # imports PyTorch
 
     with without_bars():
-        return Tagger.from_pretrained(options.model, options.device, min_score=options.least_score())
+        return Tagger.from_pretrained(options.model or "english", options.device, min_score=options.least_score())
 
 
 def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Iterator[tuple[str, Path]]:

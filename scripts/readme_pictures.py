@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_xorner import Tagger
-from hf_xorner.files import ENGLISH
+from hf_xorner.files import PACKAGED
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPARISON = ROOT / "model_cards" / "english-comparison.json"
@@ -77,8 +77,9 @@ def entities_picture(sentences: Sequence[str], tagged: Sequence[Sequence[Any]]) 
 
 def peers_picture(figures: dict[str, dict[str, Any]]) -> str:
     """Draw bars of F1 and of words a second for this model and for spaCy's."""
-    ours, peer = f"model_cards/{ENGLISH}", "spacy:en_core_web_sm"
-    systems = ((ours, f"hf_xorner {ENGLISH}", OURS), (peer, "spaCy en_core_web_sm", PEER))
+    english = PACKAGED["english"]
+    ours, peer = f"model_cards/{english}", "spacy:en_core_web_sm"
+    systems = ((ours, f"hf_xorner {english}", OURS), (peer, "spaCy en_core_web_sm", PEER))
     rows = [
         ("F1, news and encyclopedia", "pud, as spelt"),
         ("F1, the same in lower case", "pud, lower case"),
@@ -103,7 +104,7 @@ def peers_picture(figures: dict[str, dict[str, Any]]) -> str:
     parts.append(text(20, 78 + 52 * len(values), note, 11))
     title = (
         "F1 on persons, organisations and locations of English PUD, text that neither was trained on, and speed, of "
-        f"{ENGLISH} and spaCy's small English model."
+        f"{english} and spaCy's small English model."
     )
     return svg(title, 640, 92 + 52 * len(values), parts)
 

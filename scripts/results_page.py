@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -10,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_xorner.papers.presentation import p_text, table_line
-from hf_xorner.papers.results import read_results
-from hf_xorner.papers.tables import NOT_PUBLISHED, published_text
+from hf_xorner.papers.tables import NOT_PUBLISHED, published_text, read_table
 
 ROOT = Path(__file__).resolve().parents[1]
 #: The results in README.md.
@@ -24,19 +24,25 @@ HEADLINES = {
 }
 
 
-HEADS = ("result", "model", "features", "seeds", "test F1", "published", "dev F1", "p", "minutes")
+HEADS = ("result", "corpus", "features", "seeds", "published", "test F1", "dev F1", "p", "minutes")
 
 
 def results_page(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Lay out results as Markdown: a table for each dataset, and below it the commands."""
+    """Lay out results as Markdown: a table for each paper, in the order of its tables."""
     lines: list[str] = []
-    ordered = sorted(rows, key=lambda row: (row["dataset"], row["work"]))
-    for dataset, group in groupby(ordered, key=lambda row: row["dataset"]):
-        of_dataset = list(group)
-        lines += [f"### {dataset}", "", table_line(HEADS), table_line(["---"] * 4 + ["---:"] * 5)]
-        lines += [table_line(cells_of(row)) for row in of_dataset]
-        lines += ["", "Commands:", "", *(f"- {row['work']}: `{row['command']}`" for row in of_dataset), ""]
+    for paper, group in groupby(sorted(rows, key=place_of), key=lambda row: row["work"].partition("/")[0]):
+        lines += [f"### {paper}", "", table_line(HEADS), table_line(["---"] * 4 + ["---:"] * 5)]
+        lines += [*(table_line(cells_of(row)) for row in group), ""]
     return "\n".join(lines)
+
+
+def place_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the place of a result: paper, table, row of the table, and name; other results come last."""
+    paper, table, *rest = row["work"].split("/")
+    rows = list(read_table(f"{paper}/{table}").rows) if rest else []
+    key = rest[0].partition(",")[0] if rest else ""
+    number = int("".join(filter(str.isdigit, table)) or 0)
+    return not rest, paper, number, rows.index(key) if key in rows else len(rows), row["work"], row["dataset"]
 
 
 def headline_table(rows: Iterable[Mapping[str, Any]], works: Mapping[str, str]) -> str:
@@ -61,12 +67,12 @@ def cells_of(row: Mapping[str, Any]) -> list[str]:
     if isinstance(p, float):
         p = p_text(p)
     return [
-        row["work"],
-        row["model_type"],
+        row["work"].partition("/")[2],
+        row["dataset"],
         row["features"],
         str(len(row["seeds"])),
-        score(row),
         published(row),
+        score(row),
         spread(row, "dev"),
         f"{p} ({row['baseline']})" if p else NOT_PUBLISHED,
         NOT_PUBLISHED if seconds is None else f"{seconds / 60:.0f}",
@@ -94,7 +100,7 @@ def spread(row: Mapping[str, Any], figure: str) -> str:
 
 def main(check: bool) -> None:
     """Write the pages, or exit with a sentence if they differ."""
-    rows = read_results(ROOT / "model_cards" / "results.json")
+    rows = json.loads((ROOT / "model_cards" / "results.json").read_text(encoding="utf-8"))
     tables = {"docs/results.md": results_page(rows), "README.md": headline_table(rows, HEADLINES)}
     for name, table in tables.items():
         page = ROOT / name

@@ -67,6 +67,10 @@ class FakeHub:
         siblings = [SimpleNamespace(rfilename=name) for name in repository.branches[revision]]
         return SimpleNamespace(private=repository.private, siblings=siblings)
 
+    def list_repo_refs(self, repo_id):
+        self._called("list_repo_refs")
+        return SimpleNamespace(tags=[SimpleNamespace(name=name) for name in self.repositories[repo_id].tags])
+
     def upload_folder(self, *, repo_id, folder_path, revision, commit_message, allow_patterns, delete_patterns):
         self._called("upload_folder")
         paths = (path.relative_to(folder_path).as_posix() for path in Path(folder_path).rglob("*") if path.is_file())

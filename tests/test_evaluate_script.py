@@ -115,7 +115,9 @@ def test_iob1_is_recognised_unless_a_scheme_is_named(folder, figures):
     scores = figures("--predictions", "iob1.tsv", "--policy", "strict", "--compare", "other.tsv")
     assert (scores["scheme"], scores["support"], scores["f1"]) == ("iob1", 3, 100)
     assert scores["compare"]["scores"]["f1"]["difference"] == 20
-    assert figures("--predictions", "iob1.tsv", "--policy", "strict", "--scheme", "io")["scheme"] == "iob1"
+    (folder / "io.tsv").write_text(IOB1.replace("I-", ""))
+    for name in ("iob1.tsv", "io.tsv"):
+        assert figures("--predictions", name, "--scheme", "io")["scheme"] == "iob1"
     scores = figures("--predictions", "iob1.tsv", "--policy", "strict", "--scheme", "iob2")
     assert (scores["scheme"], scores["support"]) == ("iob2", 1)
     assert scores["malformed"] == {"gold": 2, "predicted": 2}

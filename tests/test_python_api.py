@@ -75,7 +75,7 @@ def test_a_folder_with_own_files_that_would_be_lost_is_refused(corpus, tmp_path)
     (tmp_path / "features.py").rename(tmp_path / "mine.py")
     (tmp_path / "checkpoint-500").mkdir()
     (tmp_path / "checkpoint-500" / "lora.safetensors").touch()
-    with pytest.raises(ValueError, match=r"checkpoint-500 would be replaced or deleted"):
+    with pytest.raises(ValueError, match=r"lora\.safetensors would be replaced or deleted"):
         train(corpus, output_dir=tmp_path, use_cpu=True)
 
 

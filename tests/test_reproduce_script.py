@@ -2,6 +2,7 @@
 
 import json
 import random
+import runpy
 import signal
 import statistics
 import subprocess
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import REPOSITORY
 from helpers import INTERRUPTIBLE, fault, lock_holder, posix
 from seqeval.metrics import f1_score
 
@@ -95,10 +97,13 @@ class InThisProcess:
 def reproduced(folder):
     """The folder of the runs of the table, which take over 2 s."""
     (folder / "results.json").write_text('[{"work": "else", "dataset": "d", "split": "test", "f1_mean": 1.5}]')
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as stop:
+    with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr("hf_xorner.papers.jobs.subprocess", SimpleNamespace(Popen=InThisProcess, STDOUT=None))
-        main("reproduce", ["towns.yaml", "--seeds", "1", "2", "--results", "results.json"])
+        with pytest.raises(SystemExit) as stop:
+            main("reproduce", ["towns.yaml", "--seeds", "1", "2"])
+        added = runpy.run_path(str(REPOSITORY / "scripts" / "add_results.py"))
+        added["main"](["towns.yaml", "--seeds", "1", "2"], folder / "results.json")
     assert stop.value.code == 0
     return folder / "runs" / "tables"
 
@@ -185,6 +190,7 @@ def test_results_are_merged(reproduced):
     plain = rows[1]
     figures = [score["test"]["f1"] for score in scores]
     assert (plain["f1_mean"], plain["f1_std"]) == (round(np.mean(figures), 2), round(statistics.stdev(figures), 2))
+    assert plain["f1_by_seed"] == pytest.approx(figures, abs=0.01)
     assert plain["dev_mean"] == round(statistics.mean(score["validation"]["f1"] for score in scores), 2)
     assert (plain["p"], plain["baseline"], rows[2]["baseline"]) == (None, None, "plain")
     assert "--seeds 1 2" in plain["command"] and str(reproduced.parent) not in plain["command"]
@@ -252,7 +258,6 @@ def test_a_failed_run_is_reported_and_others_continue(folder, monkeypatch, tmp_p
 
 def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
-    (folder / "figures.json").write_text("{}")
     for fault_of, right, wrong in (("faulty", "paper_runs", "paper_run"), ("lost", "over: plain", "over: plane")):
         (folder / f"{fault_of}.yaml").write_text(TABLE.replace(right, wrong))
     for arguments, fact in (
@@ -263,7 +268,6 @@ def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):
         (("towns.yaml", "--override", "pos:a=1"), "'pos'"),
         (("towns.yaml", "--vectors", "glove=x"), "glove"),
         (("towns.yaml", "--only", "magic"), "magic"),
-        (("towns.yaml", "--results", "figures.json"), "figures.json is not a list of results"),
         (("towns.yaml", "--override", "learning_rate=x"), "overrides"),
     ):
         assert fact in fault(script("reproduce", *arguments))

@@ -2,7 +2,9 @@
 
 import json
 import shlex
+from statistics import mean
 
+import pytest
 from conftest import REPOSITORY
 from helpers import ok
 
@@ -24,7 +26,11 @@ def test_results_are_unique_and_their_commands_match_their_fields():
     assert len(places) == len(set(places)) >= 6
     for row in RESULTS:
         measure = measure_of(row)
-        assert set(row) == FIELDS | {f"{measure}_mean", f"{measure}_std"}
+        assert set(row) == FIELDS | {f"{measure}_mean", f"{measure}_std", f"{measure}_by_seed"}
+        by_seed = row[f"{measure}_by_seed"]
+        if by_seed is not None:
+            assert len(by_seed) == len(row["seeds"])
+            assert mean(by_seed) == pytest.approx(row[f"{measure}_mean"], abs=0.01)
         words = shlex.split(row["command"])
         assert words[:2] in (["python", "scripts/train.py"], ["hf-xorner", "train"])
         run, training, _ = parse(words[2:])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count, cycle, islice, pairwise
+from pathlib import Path
 
 import chain_oracle as oracle
 import numpy as np
@@ -23,6 +24,7 @@ from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.entities import Entities, Entity
+from hf_xorner.files import model_folder
 from hf_xorner.models.word_ids import INSIDE
 
 
@@ -465,3 +467,12 @@ def test_a_document_of_500_000_words_takes_linear_time(model_type, request):
     assert half_right == right == "True"
     assert float(time) < (5 if model_type == "grn" else 2.6) * float(half_time)
     assert float(memory) < MORE_MEMORY.get(model_type, 1_600)
+
+
+def test_short_names_name_the_models_of_the_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "MISC" in Tagger.from_pretrained("english").entity_labels
+    assert Tagger.from_pretrained("english-open").entity_labels == ["LOC", "ORG", "PER"]
+    Path("english").mkdir()
+    assert model_folder("english") == "english"  # a folder comes first, as for names on the Hub
+    assert model_folder("me/english") == "me/english"

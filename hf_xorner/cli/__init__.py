@@ -12,7 +12,9 @@ from ..errors import UsageError
 from .help import COMMANDS, check_options, help_of, overview
 
 #: The extras of this package that install optional packages.
-EXTRAS = {"matplotlib": "plots", "onnx": "onnx", "onnxruntime": "onnx", "onnxscript": "onnx", "spacy": "spacy"}
+EXTRAS = {"matplotlib": "plots", "scipy": "papers", "spacy": "spacy"} | dict.fromkeys(
+    ("onnx", "onnxruntime", "onnxscript"), "onnx"
+)
 
 
 def main(command: str | None = None, words: list[str] | None = None) -> None:
@@ -39,7 +41,7 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
     except UsageError as error:
         fail(command, error, 2)
     except ImportError as error:
-        extra = EXTRAS.get(str(error.name))
+        extra = EXTRAS.get(str(error.name).partition(".")[0])
         fail(command, f"{error}; run: pip install 'hf_xorner[{extra}]'" if extra else error)
     except (ValueError, OSError) as error:
         fail(command, error)

@@ -17,6 +17,7 @@ from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
 from ..papers.xor_demonstration import PATTERNS, Outcome, demonstrate, draw_demonstration
 from ..papers.xor_proof import DECODERS, decide, inequalities
 from ..tagger import Tagger
+from ..text_table import text_table
 
 EXAMPLES = (
     "hf-xorner analyze xor-proof --demonstrate --output xor",
@@ -119,10 +120,11 @@ def ablate(options: AblationOptions) -> None:
         raise ValueError(f"{options.model} labels single words; name a model of entities.")
     recalls = raw_chunk_tags(tagger, *words_and_tags(corpus[options.split]))
     parts = [name for name in next(iter(recalls.values())) if name not in ("all", "support")]
-    print(f"{'':<4}{'words':>8}{'all':>8}{''.join(f'{part:>8}' for part in parts)}")
-    for tag, row in recalls.items():
-        changes = "".join(f"{row[part] - row['all']:>+8.2f}" for part in parts)
-        print(f"{tag:<4}{row['support']:>8}{row['all']:>8.2f}{changes}")
+    rows = (
+        (tag, row["support"], row["all"], *(f"{row[part] - row['all']:+.2f}" for part in parts))
+        for tag, row in recalls.items()
+    )
+    print(text_table([("", "words", "all", *parts), *rows]))
     write_figures("ablate", recalls, options.output)
 
 

@@ -6,9 +6,10 @@ import contextlib
 import io
 import math
 import multiprocessing
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -52,7 +53,7 @@ EXAMPLES = (
 DESCRIPTION = (
     "Measure words per second of training steps and of tagging the test split, the median time for a single sentence, "
     "and the peak memory of a new process that trains and tags. Only compare figures of one run, since machines are "
-    "noisy. The rounds of all models alternate, and the best round counts. Models are first trained for "
+    "noisy. The best round counts; rounds of a model alternate with spaCy's. Models are first trained for "
     f"{UPDATES} updates; trained vectors of the same size replace the pretrained ones of a recipe."
 )
 
@@ -79,14 +80,14 @@ class Options:
     dataset: str = option("xor", "The corpus; its training split and test split are used.")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.")
     context: str | None = option(None, "Another encoder for recipes with an encoder: a folder or owner/name.")
-    sentences: int = option(1280, "Number of sentences of each split.", bounds=(1, math.inf))
-    rounds: int = option(5, "Number of rounds.", bounds=(1, math.inf))
+    sentences: int = option(640, "Number of sentences of each split.", bounds=(1, math.inf))
+    rounds: int = option(3, "Number of rounds.", bounds=(1, math.inf))
     device: str = option("cpu", "The device.", choices=("cpu", "cuda"))
     json: str | None = option(None, "Write the figures to this JSON file.")
 
 
 def run(words: Iterable[str]) -> None:
-    """Measure, and print a table."""
+    """Measure, and print the figures of each model as soon as they are known."""
     options = read_options(Options, list(words))
     names = options.models or list(CONFIGS)
     if unknown := {*names}.difference(CONTESTANTS, recipe_names()):
@@ -98,60 +99,72 @@ def run(words: Iterable[str]) -> None:
     for package in (options.against, "onnx" if options.onnx else None):
         if package:  # if it is missing, the error comes before the training
             import_module(package)
-    with tempfile.TemporaryDirectory() as folder:
-        rows = measure(names, options, folder)
+    columns = ["train", *["trainer"] * options.train, "tag", "sentence_ms", "peak_mb"]
+    columns += ["times_spacy"] * bool(options.against)
     print(f"{options.dataset} on {options.device}, {torch.get_num_threads()} threads")
-    columns = list(rows[names[0]])
-    print(" " * 40 + "".join(f"{column:>14}" for column in columns))
-    for name, row in rows.items():
-        cells = (f"{row[key]:,.{0 if row[key] >= 1000 else 2}f}" if key in row else "" for key in columns)
-        print(f"{name:<40}" + "".join(f"{cell:>14}" for cell in cells))
+    print(" " * 40 + "".join(f"{column:>14}" for column in columns), flush=True)
+    rows: Rows = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, row in measure(names, options, folder):
+            rows[name] = row
+            cells = (f"{row[key]:,.{0 if row[key] >= 1000 else 2}f}" if key in row else "" for key in columns)
+            print(f"{name:<40}" + "".join(f"{cell:>14}" for cell in cells), flush=True)
     if options.json:
         write_json(options.json, rows)
 
 
-def measure(names: list[str], options: Options, folder: str) -> Rows:
-    """Return the figures of the models, of their exports and of spaCy."""
+def measure(names: list[str], options: Options, folder: str) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield the names and figures of the models, of their exports and of spaCy."""
     corpus = load_corpus(options.dataset, options.data_dir)
     if "test" not in corpus:
         raise ValueError(f"{options.dataset} has no test split, which is timed; name a folder with one.")
     test = corpus["test"]["tokens"][: options.sentences]
     single = test[:: -(-len(test) // SINGLE)]
-    calls: Calls = {}
-    for name in names:
-        trainer = fitted(name, options, folder)
-        calls[name, "train"] = partial(update, trainer, batches_of(trainer))
-        if options.train:
-            calls[name, "trainer"] = partial(epoch_seconds, trainer)
-        taggers: dict[str, Any] = {name: Tagger(trainer.model, trainer.processing_class)}
-        if options.onnx:
-            taggers[f"{name} onnx"] = exported_tagger(trainer, f"{folder}/{name}/onnx")
-        for key, tagger in taggers.items():
-            calls[key, "tag"] = partial(tagger.tag, test)
-            calls[key, "sentence_ms"] = partial(single_seconds, tagger, single)
-    train = list(zip(*words_and_tags(trainer.train_dataset), strict=True))
+    train = list(
+        zip(*words_and_tags(corpus["train"].select(range(min(options.sentences, len(corpus["train"]))))), strict=True)
+    )
     count = {"tag": sum(map(len, test)), **dict.fromkeys(("train", "trainer"), sum(len(words) for words, _ in train))}
+    spacy_calls: Calls = {}
     with new_process() as process:
         if options.against:
             process.submit(prepare_spacy, train).result()
-            calls["spacy", "train"] = lambda: process.submit(spacy_update).result()
-            calls["spacy", "tag"] = lambda: process.submit(spacy_tag_seconds, test).result()
-            calls["spacy", "sentence_ms"] = lambda: process.submit(spacy_single_seconds, single).result()
-        seconds = best_seconds(calls, options)
-    rows: Rows = {name: {} for name, _ in calls}
-    for (name, kind), least in seconds.items():
-        rows[name][kind] = count[kind] / least if kind in count else 1000 * least
-    for name in names:
-        with new_process() as process:
-            peak = process.submit(peak_mb, name, options, folder).result()
+            spacy_calls["spacy", "train"] = lambda: process.submit(spacy_update).result()
+            spacy_calls["spacy", "tag"] = lambda: process.submit(spacy_tag_seconds, test).result()
+            spacy_calls["spacy", "sentence_ms"] = lambda: process.submit(spacy_single_seconds, single).result()
+        spacy: dict[str, float] = {}
+        for name in names:
+            print(f"{name}: measuring", file=sys.stderr, end="\r" if sys.stderr.isatty() else "\n")
+            calls = {**calls_of(name, options, folder, test, single), **spacy_calls}
+            rows: Rows = {key: {} for key, _ in calls}
+            for (key, kind), least in best_seconds(calls, options).items():
+                rows[key][kind] = count[kind] / least if kind in count else 1000 * least
+            with new_process() as other:
+                peak = other.submit(peak_mb, name, options, folder).result()
             rows[name] |= {} if peak is None else {"peak_mb": peak}
-    for row in rows.values() if options.against else ():
-        row["times_spacy"] = row["tag"] / rows["spacy"]["tag"]
-    return rows
+            spacy = rows.pop("spacy", spacy)
+            for key, row in rows.items():
+                yield key, row | ({"times_spacy": row["tag"] / spacy["tag"]} if spacy else {})
+        if spacy:
+            yield "spacy", spacy | {"times_spacy": 1.0}
+
+
+def calls_of(name: str, options: Options, folder: str, test: list[list[str]], single: list[list[str]]) -> Calls:
+    """Train a model for a moment, and return what is timed of it and of its export."""
+    trainer = fitted(name, options, folder)
+    calls: Calls = {(name, "train"): partial(update, trainer, batches_of(trainer))}
+    if options.train:
+        calls[name, "trainer"] = partial(epoch_seconds, trainer)
+    taggers: dict[str, Any] = {name: Tagger(trainer.model, trainer.processing_class)}
+    if options.onnx:
+        taggers[f"{name} onnx"] = exported_tagger(trainer, f"{folder}/{name}/onnx")
+    for key, tagger in taggers.items():
+        calls[key, "tag"] = partial(tagger, test)
+        calls[key, "sentence_ms"] = partial(single_seconds, tagger, single)
+    return calls
 
 
 def best_seconds(calls: Calls, options: Options) -> dict[tuple[str, str], float]:
-    """The best time of every call; rounds alternate, so that other load on the machine affects all equally."""
+    """The best time of every call; rounds alternate, so that other load on the machine affects calls equally."""
     best: dict[tuple[str, str], float] = {}
     # Time a GPU's computation, not only the launch of its kernels.
     synchronise = torch.cuda.synchronize if options.device == "cuda" else lambda: None

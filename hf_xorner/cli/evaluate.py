@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from ..errors import UsageError
 from ..evaluation.evaluate import EvaluationOptions, score, write
-from ..evaluation.tables import report_text
+from ..evaluation.report_text import report_text
 from ..options import read_options
 
 EXAMPLES = (

@@ -17,8 +17,7 @@ from ..files import locked, write_json, write_whole
 from ..options import option, read_options
 from ..papers.jobs import NOT_SELECTED, Plan, Settings, execute, plan
 from ..papers.presentation import to_json, to_markdown
-from ..papers.reproduction import Filled, fill
-from ..papers.results import merge_results, read_results
+from ..papers.reproduction import fill
 from ..papers.tables import Table, read_table
 from ..training.recipes import table_names
 from . import fail
@@ -47,7 +46,6 @@ class Options(Settings):
     )
     dry_run: bool = option(False, "Print the runs without starting them.")
     jobs: int | None = option(None, "Runs at a time; by default one per core, or one on a GPU.", bounds=(1, math.inf))
-    results: str | None = option(None, "A JSON list of results in which the rows are added or replaced.")
 
 
 def run(words: Sequence[str]) -> None:
@@ -77,13 +75,14 @@ def run_table(options: Options) -> int:
         print_plan(table, planned, at_once)
         return 0
     base = Path(options.output) / table.name
-    if options.results:
-        read_results(Path(options.results))  # raises an error early, before the training
     with locked(base.with_name(f".{base.name}.lock"), base):
         failed = execute(planned.all(), TRAIN, at_once, max(1, cores // at_once), lambda line: print(line, flush=True))
         filled = fill(table, planned, options, failed)
         print(to_markdown(filled))
-        for path in write(filled, base, options.results):
+        for path in (
+            write_whole(base.with_name(f"{base.name}.md"), to_markdown(filled)),
+            write_json(base.with_name(f"{base.name}.json"), to_json(filled)),
+        ):
             print(f"written: {path}")
     return 1 if failed else 0
 
@@ -97,15 +96,3 @@ def print_plan(table: Table, planned: Plan, at_once: int) -> None:
         print(f"  {state:<8} hf-xorner train {shlex.join(job.arguments())}")
     for (row, run_name), sentence in planned.missing.items():
         print(f"  missing  {table.rows[row].name} ({run_name}): {sentence}")
-
-
-def write(filled: Filled, base: Path, results: str | None) -> list[Path]:
-    """Write the filled table, and return the files."""
-    written = [
-        write_whole(base.with_name(f"{base.name}.md"), to_markdown(filled)),
-        write_json(base.with_name(f"{base.name}.json"), to_json(filled)),
-    ]
-    if results:
-        merge_results(Path(results), filled)
-        written.append(Path(results))
-    return written

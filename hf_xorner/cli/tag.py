@@ -12,7 +12,8 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import UsageError
-from ..export.runtime import GRAPH_FILE, OnnxTagger
+from ..export.runtime import OnnxTagger
+from ..files import GRAPH_FILE
 from ..options import option, read_options
 from ..tagging import STDIN, TaggingOptions, tag_source
 

@@ -11,7 +11,7 @@ from datasets import Dataset
 from huggingface_hub import HfApi
 from transformers import pipeline
 
-from ..evaluation.tables import score_table
+from ..evaluation.report_text import score_table
 from ..hub import prepare_repository, publish
 from ..loading import without_bars
 from ..training import parse

@@ -15,7 +15,7 @@ from datasets import Dataset, DatasetDict, load_dataset
 from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import BYTE_ORDER_MARK, expanded, suffix_of
+from ..files import BYTE_ORDER_MARK, HUB_NAME, expanded, suffix_of
 from ..options import check_known
 from .assemble import TAGS, TOKENS, TRAIN, Split, assemble
 from .formats.columns import read_columns, split_lines
@@ -107,7 +107,9 @@ def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[st
 
 
 def _as_record(item: Any) -> Any:
-    """Return a pair of words and tags as a record; anything else as it is."""
+    """Return a pair of words and tags, or NLTK's list of words with their tags, as a record; anything else as it is."""
+    if type(item) is list and item and all(type(word) is tuple and {*map(type, word)} == {str} for word in item):
+        return {TOKENS: [word[0] for word in item], TAGS: [word[-1] for word in item]}
     if isinstance(item, (list, tuple)) and len(item) == 2 and not isinstance(item[0], str):
         return {TOKENS: item[0], TAGS: item[1]}
     return item
@@ -164,6 +166,7 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, do
             sentences += read_table(path, reading)
         if documents and len(paths) > 1:
             sentences[before:] = [sentence._replace(doc_id=document) for sentence in sentences[before:]]
+    repairs.check_spans()
     guesses_pos = reading.pos_column is None and "conll" in formats
     return Split(sentences, str(paths[0]), guesses_pos, ", ".join(sorted(formats)))
 
@@ -171,7 +174,11 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, do
 _FORMAT_OF_SUFFIX = {".parquet": "parquet", ".arrow": "arrow", ".spacy": "spacy", ANNOTATION_SUFFIX: "brat"}
 #: The beginnings of texts in formats that are not supported; columns may have a word such as ``<s>``.
 _UNSUPPORTED = {
-    "XML": re.compile(r"<\?xml|<!DOCTYPE|<(\w+)[^<>\t]*>[^\t\n]*</\1>"),
+    "XML": re.compile(r"<\?xml|<!DOCTYPE|[^\t\n]*<([A-Za-z]\w*)[^<>\t]*>[^\t\n]*</\1>(?![ \t]+(O|[A-Z]-\S+)\s)"),
+    "Rasa": re.compile(r'\{\s*"rasa_nlu_data"|(version: \S+\s+)?nlu:\s'),
+    "Snips": re.compile(r'\{\s*"\w+"\s*:\s*\[\s*\{\s*"data"\s*:\s*\['),
+    "seq.in": re.compile(r"(?!)"),  # by its name
+    "BioC": re.compile(r'\{[^\[{]*"documents"\s*:'),
     "PubTator": re.compile(r"[^|\s]+\|[ta]\|"),
     "WebAnno TSV": re.compile(r"#FORMAT=WebAnno"),
 }
@@ -192,13 +199,13 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
     text = text.lstrip(f" \t\r\n{BYTE_ORDER_MARK}")
     if suffix.endswith("gold_conll") or text.startswith(BEGINS):
         return "conll2012"
+    for name, beginning in _UNSUPPORTED.items():
+        if beginning.match(text) or path.name == name:
+            raise DataError(f"{path}: the format {name} is not supported; convert it to CoNLL columns or JSON.")
     if suffix in JSON_SUFFIXES or JSON.match(text):
         # Bad records at the beginning may be skipped.
         first = next(records(path, text, Repairs(reading)), None)
         return "jsonl" if first is None else kind_of_record(first.content, reading)
-    for name, beginning in _UNSUPPORTED.items():
-        if beginning.match(text):
-            raise DataError(f"{path}: the format {name} is not supported; convert it to CoNLL columns or JSON.")
     lines = split_lines(text[:_SAMPLE])
     # Some files of columns have the suffix of CSV, but no commas.
     separated = sum(re.search("[,;\t]", line) is not None for line in lines) > sum(map(bool, lines)) / 2
@@ -313,7 +320,7 @@ NAMED_CORPORA = {
 }
 
 _EXPECTED = f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a dataset on the Hub"
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(:\S+)?")
+_HUB_NAME = re.compile(rf"{HUB_NAME}(:\S+)?")
 
 
 #: A source for `load_corpus`: a name, a path, or data in memory.

@@ -172,7 +172,7 @@ def usual_tags(counts: Mapping[str, int], scheme: str) -> tuple[dict[str, str], 
 
 def _respelt(tags: Collection[str]) -> dict[str, str]:
     """Return the usual spelling of each tag, if all have the same one of `_SPELLINGS`."""
-    outside = next((tag for tag in _OUTSIDE_SPELLINGS if tag in tags), None)
+    outside = next((tag for tag in _OUTSIDE_SPELLINGS if tag in tags), "")
     inside = set(tags) - {outside, *NO_CHUNK}
     for name, pattern in _SPELLINGS.items() if outside and inside else ():
         matches = filter(None, map(pattern.fullmatch, inside))

@@ -17,6 +17,8 @@ _log = logging.getLogger(__name__)
 
 # Number of bad lines that the log lists.
 _LISTED = 10
+# Share of bad spans up to which they are left out.
+_MOST_BAD = 0.02
 
 
 class Repairs:
@@ -36,6 +38,8 @@ class Repairs:
         self._left_out: list[str] = []
         self._reasons: Counter[str] = Counter()  # of bad lines
         self._tagged = 0
+        #: The number of BRAT's spans, and the errors of bad ones.
+        self.spans, self.bad_spans = 0, list[DataError]()
 
     def add(self, kind: str, place: str, count: int = 1) -> None:
         """Count repairs of one kind.
@@ -81,6 +85,14 @@ class Repairs:
         self._tagged += tagged
         if len(self._left_out) < _LISTED:
             self._left_out.append(str(fault).partition(";")[0])
+
+    def check_spans(self) -> None:
+        """Count bad spans as repairs, or raise the error of the first if they are more than a share of all."""
+        if len(self.bad_spans) > _MOST_BAD * self.spans:
+            raise self.bad_spans[0]
+        if self.bad_spans:
+            first = str(self.bad_spans[0]).partition(";")[0]
+            self.add("bad spans were left out", first, len(self.bad_spans))
 
     def report(self, source: str) -> None:
         """Log the notes, the repairs in one line, and the bad lines that were skipped.
@@ -231,6 +243,8 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
     """
     with open_bytes(path) as file:
         data = file.read()
+    if data.startswith(b"PK\x03\x04"):
+        raise DataError(f"{path}: is a zip archive; unpack it and name a file or folder of it.")
     encoding = "utf-8" if reading.encoding == AUTO else reading.encoding
     try:
         return data.decode(encoding)

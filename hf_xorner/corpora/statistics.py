@@ -9,6 +9,7 @@ import numpy as np
 from datasets import Dataset, DatasetDict
 from numpy.typing import NDArray
 
+from ..text_table import text_table
 from .assemble import DOC_ID, TOKENS, TRAIN, flat_labels, label_names_of
 from .schemes import TagSet, is_chunked
 
@@ -120,15 +121,7 @@ def statistics_table(statistics: Mapping[str, Mapping[str, Any]]) -> str:
     Args:
         statistics: What `corpus_statistics` returns.
     """
-    rows = [("", list(statistics))]
-    rows += [(name, list(map(_cell, values))) for name, values in _lines(list(statistics.values()))]
-    width = max(len(name) for name, _ in rows)
-    widths = [max(len(cells[index]) for _, cells in rows if cells) + 2 for index in range(len(statistics))]
-    lines = []
-    for name, cells in rows:
-        padded = "".join(cell.rjust(size) for cell, size in zip(cells, widths, strict=False))
-        lines.append(f"{name.ljust(width)}{padded}".rstrip())
-    return "\n".join(lines)
+    return text_table([("", *statistics), *((name, *values) for name, values in _lines(list(statistics.values())))])
 
 
 def _lines(splits: list[Mapping[str, Any]]) -> Iterable[tuple[str, list[Any]]]:
@@ -155,9 +148,3 @@ _NAMES = {
 }
 # Headings whose lines have names from the corpus.
 _NAMES_OF_DATA = ("per_type", "per_tag")
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"

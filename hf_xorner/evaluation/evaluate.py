@@ -7,7 +7,7 @@ import logging
 import math
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,12 @@ from ..corpora.assemble import TRAIN, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import VALIDATION, with_validation
 from ..corpora.load import Source, inputs_of, name_of
 from ..corpora.predictions import read_predictions, write_predictions
-from ..corpora.schemes import EDGE, WRITTEN_SCHEMES, from_iob2, recognise
+from ..corpora.schemes import EDGE, IO, WRITTEN_SCHEMES, from_iob2, is_of, recognise
 from ..corpora.source import AUTO
 from ..corpora.splits import has_data_suffix
-from ..entities import NumberByLabel, checked_numbers, number_by_label
-from ..files import FACTS_FILE, check_apart, write_json
-from ..options import check_known, full_names, option
+from ..entities import NumberByLabel, checked_numbers
+from ..files import FACTS_FILE, check_apart, model_folder, write_json
+from ..options import check_known, full_names, number_by_label, option
 from ..tagger import Tagger
 from .comparison import POLICIES, Policy, Tags
 from .report import System, Training, compare, report, wrong_sentences
@@ -38,7 +38,7 @@ _TEST = "test"
 class EvaluationOptions(Reading):
     """The options of an evaluation."""
 
-    model: str | None = option(None, "The model: a folder, or owner/name on the Hub.", positional=True)
+    model: str | None = option(None, "A folder, owner/name on the Hub, english or english-open.", positional=True)
     dataset: str | None = option(
         None,
         "The corpus: a name, a file, a folder, or owner/name on the Hub.",
@@ -154,7 +154,7 @@ def score(
         check_apart(path, *inputs)
     corpus = load_corpus(source, options.data_dir, **reading) if options.dataset else {}
     if options.model:
-        folder = tagger.model.name_or_path if tagger else options.model
+        folder = tagger.model.name_or_path if tagger else model_folder(options.model)
         corpus, trained_on = _divided(corpus, folder, str(options.dataset))
         if options.min_precision and (VALIDATION not in corpus or VALIDATION in trained_on):
             raise ValueError(
@@ -169,7 +169,7 @@ def score(
     second = _second(options.compare, options, corpus) if options.compare else None
     systems: dict[str, System] = {}
     if options.predictions:
-        system = System(*read_predictions(options.predictions))
+        system = _system_in(options.predictions, options)
     else:
         tagger = _tagger_for(options, corpus, tagger)
         systems = _predictions_of(tagger, options, corpus)
@@ -289,10 +289,18 @@ def _check_labels(tagger: Tagger, name: str, options: EvaluationOptions, corpus:
         _log.warning("%s lacks the labels %s of the corpus; --types renames types.", name, ", ".join(lacking[:6]))
 
 
+def _system_in(path: str, options: EvaluationOptions) -> System:
+    """Return the predictions in a file; with `scheme` io, types without a prefix are tags of IOB1."""
+    predictions = read_predictions(path)
+    for tags in chain(predictions.gold, predictions.predicted) if options.scheme == IO else ():
+        tags[:] = [tag if is_of("iob1", tag) else f"I-{tag}" for tag in tags]
+    return System(*predictions)
+
+
 def _second(name: str, options: EvaluationOptions, corpus: Any) -> System | Tagger:
     """Return the other system of a comparison: predictions in a file, or a tagger."""
     if Path(name).is_file():
-        return System(*read_predictions(name))
+        return _system_in(name, options)
     if has_data_suffix(Path(name)):  # a mistyped path, not a model on the Hub
         raise ValueError(f"{name}: there is no such file.")
     tagger = Tagger.from_pretrained(name, options.device, min_score=0)
@@ -306,6 +314,6 @@ def _scheme(options: EvaluationOptions, gold: Tags) -> Any:
     if not options.predictions:
         return AUTO
     if options.scheme != AUTO:
-        return "iob1" if options.scheme == "io" else options.scheme  # the same without B-
+        return "iob1" if options.scheme == IO else options.scheme  # the same without B-
     pairs = {pair for tags in gold for pair in pairwise((EDGE, *tags, EDGE))}
     return "iob1" if recognise(pairs) == "iob1" else AUTO

@@ -1,6 +1,6 @@
 """Scores of predicted tags against gold tags, in percent, for training, evaluation, cards and papers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -54,6 +54,11 @@ def scores_of(comparison: Comparison) -> dict[str, Any]:
         "macro": {name: sum(row[name] for row in types.values()) / max(len(types), 1) for name in _RATIOS},
         "per_type": types,
     }
+
+
+def measure_of(scores: Container[str]) -> Literal["f1", "accuracy"]:
+    """Return the name of the main score: "f1" for entities, "accuracy" for plain labels."""
+    return "f1" if "f1" in scores else "accuracy"
 
 
 def compute_metrics_for(id2label: Mapping[int, str]) -> Callable[[EvalPrediction], dict[str, float]]:

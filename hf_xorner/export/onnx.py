@@ -15,7 +15,7 @@ import onnx
 import torch
 from transformers.utils import SAFE_WEIGHTS_NAME
 
-from ..files import check_only_replaces, expanded, write_whole
+from ..files import GRAPH_FILE, check_only_replaces, expanded, write_whole
 from ..loading import load
 from ..models.modeling_tagger import TaggerForTokenClassification
 from . import runtime_code
@@ -23,7 +23,7 @@ from .decoders import add_decoder, add_labels
 from .encoders import add_encoder
 from .features import add_features
 from .graph import Graph, Value
-from .runtime import GRAPH_FILE, RUNTIME_FILE
+from .runtime import RUNTIME_FILE
 
 
 def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> list[Path]:

@@ -20,7 +20,7 @@ from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from packaging.version import Version
 
 from ..errors import first_line
-from ..files import refuse_aliases, write_whole
+from ..files import CARD_FILE, model_folder, refuse_aliases, write_whole
 from . import MODULES, runtime_code
 from .onnx import exported_files
 
@@ -85,7 +85,7 @@ def _digest(content: bytes) -> str:
 
 def _metadata(source: str, name: str, version: str) -> str:
     """The content of METADATA: the fields for pip, and the model's card."""
-    card = read_card(source, ignore_metadata_errors=True)
+    card = read_card(model_folder(source), ignore_metadata_errors=True)
     # Of the requirements of this package, those of the runtime.
     requirements = (requirement.partition(";")[0] for requirement in requires("hf_xorner") or ())
     needed = [requirement for requirement in requirements if re.match(r"(numpy|onnxruntime|tokenizers)\b", requirement)]
@@ -111,7 +111,7 @@ def read_card(source: str | Path, **options: Any) -> ModelCard | None:
     Raises:
         ValueError: If its metadata cannot be read.
     """
-    path = Path(source) / "README.md"
+    path = Path(source) / CARD_FILE
     try:
         if not path.parent.is_dir():
             path = Path(hf_hub_download(str(source), path.name))

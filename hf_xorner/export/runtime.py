@@ -25,8 +25,8 @@ from ..entities import BaseTagger, NumberByLabel, batches_of
 from ..models.word_ids import WordLookup, WordPieces, Words
 from ..safety import ARCHITECTURES, check_settings
 
-#: The files that an export adds to those of a saved model: the graph, and the code that runs it.
-GRAPH_FILE, RUNTIME_FILE = "model.onnx", "onnx_tagger.py"
+#: The file with the code that runs a graph, which an export adds to those of a saved model.
+RUNTIME_FILE = "onnx_tagger.py"
 
 #: Maximum number of sentences in a batch; with 16, tagging takes 3 % less time and 9 % more memory.
 SENTENCES = 12
@@ -65,7 +65,7 @@ class OnnxTagger(BaseTagger):
     def from_pretrained(
         cls,
         folder: str | Path,
-        file: str = GRAPH_FILE,
+        file: str = "model.onnx",
         threads: int | None = None,
         providers: Sequence[Any] = ("CPUExecutionProvider",),
         min_score: NumberByLabel | None = None,

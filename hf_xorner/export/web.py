@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from ..files import check_only_replaces, expanded, write_whole
+from ..files import GRAPH_FILE, check_only_replaces, expanded, write_whole
 from ..loading import load
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -17,7 +17,7 @@ from ..models.word_ids import FALLBACKS, WordPieces, character_ids
 from ..models.word_rule import WORD_PATTERN
 from .javascript import javascript_pattern
 
-FACTS_FILE = "tagger.json"
+PAGE_FACTS_FILE = "tagger.json"
 
 #: The npm packages of the page, the folder of their files, and the files. The second package is only for pieces.
 RUNTIME = "onnxruntime-web"
@@ -65,8 +65,8 @@ def write_page(
         target, scripts = PACKAGES[name]
         contents |= {f"{target}/{script}": (package / "dist" / script).read_bytes() for script in scripts}
     facts = json.dumps(page_facts(config, tokenizer), ensure_ascii=False)
-    contents = {FACTS_FILE: facts.encode(), "model.onnx": model, **contents}
-    check_only_replaces(folder, contents, FACTS_FILE)
+    contents = {PAGE_FACTS_FILE: facts.encode(), GRAPH_FILE: model, **contents}
+    check_only_replaces(folder, contents, PAGE_FACTS_FILE)
     return [write_whole(folder / name, content) for name, content in contents.items()]
 
 

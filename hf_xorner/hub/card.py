@@ -17,11 +17,11 @@ from markupsafe import Markup
 from transformers.utils import SAFE_WEIGHTS_NAME
 
 from ..corpora.splits import SPLITS
-from ..files import FACTS_FILE, replacing, sha256_of, write_whole
+from ..files import CARD_FILE, FACTS_FILE, HUB_NAME, replacing, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
 from ..training.facts import read_facts, whole_facts
-from .checks import CARD, published_files, run_without_package
+from .checks import published_files, run_without_package
 
 CURVE_FILE = "learning_curve.png"
 #: Invented sentences from many kinds of text, so that every model finds entities in some of them.
@@ -48,7 +48,6 @@ _CONFUSIONS = 5
 # Characters with a meaning in Markdown or HTML; also underscores outside of words and the full stop after "www".
 _MARKUP = re.compile(r"""[&<>|\\`*\[\]{}~$:@#!^"]|(?<![^\W_])_|_(?![^\W_])|(?<=www)\.""", re.IGNORECASE)
 _PLAIN_CODE = re.compile(r"[^\s`|<>&\\]+(?: [^\s`|<>&\\]+)*")
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
 def write_card(
@@ -78,8 +77,8 @@ def write_card(
         ValueError: If there already is a card, the facts are those of another model, or the model does not work.
     """
     folder = Path(folder)
-    if (folder / CARD).exists() and not overwrite:
-        raise ValueError(f"{folder / CARD} exists; move it away, or replace it by --overwrite.")
+    if (folder / CARD_FILE).exists() and not overwrite:
+        raise ValueError(f"{folder / CARD_FILE} exists; move it away, or replace it by --overwrite.")
     names = published_files(folder)
     facts = read_facts(folder)
     if sha256_of(folder / SAFE_WEIGHTS_NAME) != facts["model"].get("sha256"):
@@ -96,7 +95,7 @@ def write_card(
         output=run_without_package(_usage("model", chosen[0]), folder, names).strip(),
         sentences=tuple(chosen),
     )
-    return write_whole(folder / CARD, card.text())
+    return write_whole(folder / CARD_FILE, card.text())
 
 
 def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
@@ -319,7 +318,7 @@ def _recipe_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _hub_name(name: str) -> str | None:
     repository = name.partition(":")[0]
-    return repository if _HUB_NAME.fullmatch(repository) else None
+    return repository if re.fullmatch(HUB_NAME, repository, re.ASCII) else None
 
 
 # --- Filters of the template -----------------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from ..export import runtime_code
 from ..export.package import read_card
-from ..export.runtime import GRAPH_FILE, RUNTIME_FILE, OnnxTagger
-from ..files import FACTS_FILE
+from ..export.runtime import RUNTIME_FILE, OnnxTagger
+from ..files import CARD_FILE, FACTS_FILE, GRAPH_FILE
 from ..loading import load_config, load_tokenizer
 
-CONFIG, CARD = "config.json", "README.md"
+CONFIG = "config.json"
 
 #: The files of a model without its description, as patterns of `fnmatch`; never pickles of a checkpoint.
 MODEL_FILES = (
@@ -29,7 +29,7 @@ MODEL_FILES = (
     *sorted(path.name for path in files("hf_xorner.models").iterdir() if path.name.endswith(".py")),
 )
 #: The card, its pictures and the license.
-DESCRIPTION = (CARD, "LICENSE", "*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
+DESCRIPTION = (CARD_FILE, "LICENSE", "*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
 
 #: The code of an Inference Endpoint, and the packages that are installed for it.
 HANDLER, HANDLER_REQUIREMENTS = "handler.py", "requirements.txt"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from huggingface_hub import CommitInfo, HfApi
 
-from ..export.runtime import GRAPH_FILE, RUNTIME_FILE
-from ..files import FACTS_FILE
+from ..export.runtime import RUNTIME_FILE
+from ..files import CARD_FILE, FACTS_FILE, GRAPH_FILE
 from ..training.facts import read_facts
-from .card import CARD, write_card
+from .card import write_card
 from .checks import CONFIG, HANDLER, MODEL_FILES, Checked, check_folder
 
 MAIN = "main"
@@ -51,7 +51,7 @@ def publish(
     """
     api = api or HfApi()
     checked = check_with_card(folder, repo_id, onnx=onnx)
-    prepare_repository(repo_id, private=private, revision=revision, overwrite=overwrite, api=api)
+    prepare_repository(repo_id, private=private, revision=revision, tag=tag, overwrite=overwrite, api=api)
     with _errors_as_sentences():
         commit = api.upload_folder(
             repo_id=repo_id,
@@ -72,7 +72,7 @@ def check_with_card(folder: str | Path, repo_id: str, *, onnx: bool = False) -> 
     Raises:
         ValueError: If the model cannot be published, or the card is that of an earlier training.
     """
-    card = Path(folder) / CARD
+    card = Path(folder) / CARD_FILE
     if (Path(folder) / FACTS_FILE).exists():
         if not card.exists():
             write_card(folder, name=repo_id)
@@ -87,6 +87,7 @@ def prepare_repository(
     *,
     private: bool | None = None,
     revision: str = MAIN,
+    tag: str | None = None,
     overwrite: bool = False,
     api: HfApi,
 ) -> None:
@@ -100,8 +101,11 @@ def prepare_repository(
         if revision != MAIN:
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         info = api.model_info(repo_id, revision=revision)
+        tags = [ref.name for ref in api.list_repo_refs(repo_id).tags] if tag else []
     if private and not info.private:
         raise ValueError(f"{repo_id} is public; make it private in its settings first, or name another repository.")
+    if tag in tags:
+        raise ValueError(f"{repo_id} has a tag {tag} already; choose another one.")
     if not overwrite and any(file.rfilename == CONFIG for file in info.siblings or ()):
         raise ValueError(f"{repo_id} has a model on {revision}; name another repository, or add --overwrite.")
 

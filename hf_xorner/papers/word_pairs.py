@@ -37,9 +37,11 @@ def word_pairs(tagger: Tagger, sentence: str | Sequence[str]) -> WordPairs:
     """Return the attention of each head, or the norms of a GRN's relations, scaled to [0, 1] as in chen2019's Figure 4.
 
     Raises:
-        ValueError: If the model has neither.
+        ValueError: If the model has neither, or the sentence no words.
     """
     words = tagger.tokenizer.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
+    if not words:
+        raise ValueError(f"the text {sentence!r} has no words; give a sentence.")
     inputs = tagger.tokenizer([words], is_split_into_words=True, return_tensors="pt").to(tagger.model.device)
     output = tagger.model(**inputs, output_attentions=True)
     if output.attentions is None:

@@ -21,8 +21,6 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import csr_matrix
 
 PHRASES = (("Key", "and", "Peele"), ("You", "and", "I"), ("Key", "and", "I"), ("You", "and", "Peele"))
 #: True for phrases that are entities.
@@ -105,9 +103,15 @@ def decide(system: list[Inequality]) -> Proof:
     Raises:
         ArithmeticError: If the result of linear programming does not hold in fractions.
     """
+    # Imported here because only proofs need it; it comes with an extra.
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_matrix
+
     names = sorted({name for inequality in system for name in inequality.terms})
-    place = {name: number for number, name in enumerate(names)}
-    entries = [(row, place[name], n) for row, inequality in enumerate(system) for name, n in inequality.terms.items()]
+    column_of = {name: column for column, name in enumerate(names)}
+    entries = [
+        (row, column_of[name], n) for row, inequality in enumerate(system) for name, n in inequality.terms.items()
+    ]
     rows, columns, counts = zip(*entries, strict=True)
     matrix = csr_matrix((counts, (rows, columns)), shape=(len(system), len(names)))
     # All sums are homogeneous: if they can exceed 0, they can be at least 1.

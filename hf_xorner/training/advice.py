@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from ..evaluation.scores import measure_of
+
 #: The best epoch is late if it comes after this share of all epochs.
 _LATE = 0.9
 #: A part of the entities lags if its F1 is lower by more than this many points.
@@ -28,7 +30,7 @@ def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
             "add a file dev.txt to the folder of the training data."
         )
     epochs = curve[-1]["epoch"] if curve else 0
-    measure = "f1" if "f1" in validation else "accuracy"
+    measure = measure_of(validation)
     score = validation.get(measure, 100.0)
     best = max((row for row in curve if "dev" in row), key=lambda row: row["dev"].get(measure, 0.0), default=None)
     if not score or (best and best["epoch"] > _LATE * epochs and score < 99):

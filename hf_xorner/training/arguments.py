@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedConfig, TrainingArguments
 from transformers.hf_argparser import string_to_bool
+from transformers.integrations import get_reporting_integration_callbacks
 
 from ..corpora import Reading
 from ..loading import check_fit, load_config, load_tokenizer
@@ -50,7 +51,7 @@ class RunArguments(Reading):
     )
     model_name_or_path: str | None = option(
         None,
-        "Continue from a model of this package, local or on the Hub.",
+        "Continue from a tagger: a folder, owner/name on the Hub, or a model of the package: english or english-open.",
         group="model",
         aliases=("--model", "--model_name"),
     )
@@ -324,6 +325,8 @@ def arguments_of(
     values.setdefault("output_dir", str(Path("runs") / f"{corpus}-{run.model_type}"))
     try:
         training = TaggerTrainingArguments(**_taken(values, TaggerTrainingArguments))
+        for callback in get_reporting_integration_callbacks(training.report_to):
+            callback()  # raises an error if its package is missing
     # The errors of the Trainer's arguments have no common type, and may have several lines.
     except Exception as error:
         raise ValueError(" ".join(str(error).split())) from error

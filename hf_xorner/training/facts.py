@@ -26,7 +26,7 @@ from ..corpora.assemble import TOKENS, TRAIN, split_fingerprint
 from ..corpora.hold_out import HeldOut
 from ..corpora.statistics import corpus_statistics
 from ..errors import first_line
-from ..files import FACTS_FILE, expanded, file_fingerprint, write_whole
+from ..files import FACTS_FILE, expanded, file_fingerprint, model_folder, write_whole
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.formats import split_member
@@ -157,7 +157,7 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
         several = isinstance(value, list)
         for number, name in enumerate(value if several else [value], 1):
             file, member = split_member(name)
-            path = expanded(file)
+            path = expanded(model_folder(file) if option in ("model_name_or_path", "teacher") else file)
             if option == "vectors" and name == AUTO:
                 file, path = installed_encoder()
             content = file_fingerprint(path) if path.exists() else {}

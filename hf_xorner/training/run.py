@@ -6,7 +6,7 @@ import gc
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from importlib.resources import files
@@ -30,12 +30,14 @@ from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
-from ..files import FACTS_FILE, check_apart, expanded, locked, open_bytes
+from ..evaluation.scores import measure_of
+from ..files import FACTS_FILE, GRAPH_FILE, check_apart, expanded, locked, model_folder, open_bytes
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
 from ..registration import CONFIGS
 from ..tagger import Tagger
+from ..text_table import text_table
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of
@@ -43,7 +45,7 @@ from .build import BITS, Start, build_afresh, go_on, quantized
 from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import RunFacts, command_of, differences, facts_before, options_of, plain, read_facts, write_facts
 from .optimization import EpochAverage, fit_temperature, keep_the_better
-from .trainer import TaggerTrainer
+from .trainer import TaggerTrainer, writing
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +62,8 @@ def folder_locked(folder: str | Path, arguments: TrainingArguments) -> AbstractC
 
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the complete checkpoints in a folder, the newest last; the Trainer writes the state of each last."""
-    return [path for path in numbered_checkpoints(folder) if (path / TRAINER_STATE_NAME).exists()]
+    states = {path: path / TRAINER_STATE_NAME for path in numbered_checkpoints(folder)}
+    return [path for path, state in states.items() if state.exists() and state.read_bytes().rstrip()[-2:] == b"\n}"]
 
 
 def numbered_checkpoints(folder: Path) -> list[Path]:
@@ -93,7 +96,7 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
     folder = Path(str(training.output_dir))
     check_apart(folder, *inputs_of(run.dataset, run.data_dir))
     for name in filter(None, (run.model_name_or_path, run.context, *run.teacher)):
-        model = Path(name).resolve()
+        model = Path(model_folder(name)).resolve()
         # A run deletes its older checkpoints.
         check_apart(folder, model, *([model.parent] if model.name.startswith("checkpoint-") else []))
     with folder_locked(folder, training):
@@ -111,8 +114,10 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
                 f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
             )
         code = {path.name for path in files("hf_xorner.models").iterdir()} - {"__init__.py"}
-        own = [path for path in folder.glob("*") if path.name in (*code, FACTS_FILE, "model.onnx")]
-        own += [path for path in numbered_checkpoints(folder) if not (path / CONFIG_NAME).exists()]
+        own = [path for path in folder.glob("*") if path.name in (*code, FACTS_FILE, GRAPH_FILE)]
+        # A run that is killed while it writes a checkpoint leaves its first files, which are code.
+        incomplete = (path for path in numbered_checkpoints(folder) if not (path / CONFIG_NAME).exists())
+        own += [path for checkpoint in incomplete for path in checkpoint.glob("*") if path.name not in code]
         if own:
             raise TrainingError(f"{min(own)} would be replaced or deleted; move it away, or name another --output_dir.")
 
@@ -131,21 +136,19 @@ def seed_table(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> str:
     Args:
         scores: The result of `TrainingRun.train`, by seed.
     """
-    width = max(10, *(len(str(seed)) + 2 for seed in scores))
-    lines = [f"{'seed':<22}{''.join(f'{seed:>{width}}' for seed in scores)}{'mean':>10}{'deviation':>12}"]
+    rows: list[Sequence[Any]] = [("seed", "", *map(str, scores), "mean", "deviation")]
     for split, first in next(iter(scores.values())).items():
-        measure = "f1" if "f1" in first else "accuracy"
+        measure = measure_of(first)
         values = [score[split][measure] for score in scores.values()]
-        name = f"{split:<12}{'F1' if measure == 'f1' else measure:<10}"
-        spread = f"{stdev(values):>12.2f}" if len(values) > 1 else ""
-        lines.append(f"{name}{''.join(f'{value:>{width}.2f}' for value in values)}{mean(values):>10.2f}{spread}")
-    return "\n".join(lines)
+        spread = [stdev(values)] if len(values) > 1 else []
+        rows.append((split, "F1" if measure == "f1" else measure, *values, mean(values), *spread))
+    return text_table(rows, names=2)
 
 
 def best_seed(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> int:
     """Return the seed with the highest validation score, or the first seed without validation data."""
     validation = {seed: splits.get("validation", {}) for seed, splits in scores.items()}
-    return max(scores, key=lambda seed: validation[seed].get("f1", validation[seed].get("accuracy", 0.0)))
+    return max(scores, key=lambda seed: validation[seed].get(measure_of(validation[seed]), 0.0))
 
 
 # --- One run ----------------------------------------------------------------------------------------------------------
@@ -200,9 +203,10 @@ class TrainingRun(NamedTuple):
                 trainer.model = trainer.model_wrapped = model.to(args.device)
                 return self.score()[0]
             if trainer.is_world_process_zero():
-                # Written last, the facts say that the run is finished. The earlier model's graph goes, too.
-                for name in (FACTS_FILE, "model.onnx"):
-                    Path(args.output_dir, name).unlink(missing_ok=True)
+                Path(args.output_dir, FACTS_FILE).unlink(missing_ok=True)  # written last: the run is finished
+                if (graph := Path(args.output_dir, GRAPH_FILE)).exists():
+                    graph.unlink()
+                    _log.warning("%s of the earlier model was deleted; export the new one again.", graph)
                 for earlier in [] if checkpoint else numbered_checkpoints(Path(args.output_dir)):
                     shutil.rmtree(earlier)
             trainer.accelerator.wait_for_everyone()
@@ -214,10 +218,12 @@ class TrainingRun(NamedTuple):
                 trainer.model = trainer.model_wrapped = quantized(model, BITS[self.run.quantize])
             if self.run.calibrate and not self.run.train_on_validation and trainer.eval_dataset is not None:
                 fit_temperature(trainer)
-            trainer.save_model()
+            with writing(args.output_dir):
+                trainer.save_model()
             scores, counts, seconds = self.score()
             if self.facts is not None:
-                write_facts(trainer, self.facts, scores, counts, seconds)
+                with writing(args.output_dir):
+                    write_facts(trainer, self.facts, scores, counts, seconds)
         return scores
 
     def score(self) -> tuple[dict[str, dict[str, Any]], dict[str, list[list[int]]], float]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
 from copy import copy
+from shutil import disk_usage
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback, Trainer
 
+from ..errors import TrainingError, first_line
 from ..evaluation import compute_metrics_for
 from ..loading import without_bars
 from ..models.modeling_tagger import TaggerForTokenClassification
@@ -36,6 +39,18 @@ class EarlyStopping(EarlyStoppingCallback):
         super().on_evaluate(args, state, control, metrics, **options)
         if metrics.get(f"eval_{args.metric_for_best_model.removeprefix('eval_')}") == PERFECT:
             control.should_training_stop = True
+
+
+@contextmanager
+def writing(folder: Any) -> Iterator[None]:
+    """Convert an error in writing a model, such as a full disk; those of torch and safetensors are no OSError."""
+    try:
+        yield
+    except Exception as error:
+        raise TrainingError(
+            f"{folder} cannot be written, with {disk_usage(folder).free:,} bytes free: {first_line(error)}; correct "
+            "this, then continue with --resume_from_checkpoint."
+        ) from error
 
 
 def choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, data: Any) -> None:
@@ -139,6 +154,11 @@ class TaggerTrainer(Trainer):
         _, steps_per_epoch, *_ = self.set_initial_training_values(self.args, self.get_train_dataloader())
         self.lr_scheduler = decay_by_epoch(optimizer or self.optimizer, decay, steps_per_epoch)
         return self.lr_scheduler
+
+    def _save_checkpoint(self, *arguments: Any) -> None:
+        """Save a checkpoint, with one sentence for errors."""
+        with writing(self.args.output_dir):
+            super()._save_checkpoint(*arguments)
 
     def _save(self, *arguments: Any, **options: Any) -> None:
         """Save without a progress bar."""

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import BYTE_ORDER_MARK, GZIP_ERRORS, check_apart, expanded, open_bytes, write_whole
+from ..files import BYTE_ORDER_MARK, GZIP_ERRORS, HUB_NAME, check_apart, expanded, open_bytes, write_whole
 
 #: The files of a folder of vectors: the first has one tensor, the second one word per line.
 VECTOR_FILES = ("vectors.safetensors", "vocabulary.txt")
@@ -28,7 +28,7 @@ _TENSOR = "vectors"
 
 _SUFFIX = ".safetensors"
 # With "datasets/" as in URLs of the Hub.
-_ON_HUB = re.compile(r"(?P<kind>datasets/)?(?P<repo>\w[\w.-]*/\w[\w.-]*):(?P<file>.+)")
+_ON_HUB = re.compile(rf"(?P<kind>datasets/)?(?P<repo>{HUB_NAME}):(?P<file>.+)")
 _HEADER = re.compile(rb"([0-9]+)[ \t]+([0-9]+)[ \t\r\n]*")
 _ENDS_IN_DECIMAL = re.compile(rb"[ \t][+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\Z")
 # Number of bytes that are read at a time.
@@ -181,13 +181,13 @@ def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[l
     with _opened(path, member) as file:
         first = file.readlines(_BATCH)
         first[:1] = [line.removeprefix(BYTE_ORDER_MARK.encode()) for line in first[:1]]
-        has_header, dim = _header(first, label)
+        promised, dim = _header(first, label)
         matrix = np.empty((0, dim), dtype=np.float32)
         for lines in chain([first], iter(lambda: file.readlines(_BATCH), [])):
             values, numbers, start = [], [], len(words)
             for line in lines:
                 number += 1
-                if (number == 1 and has_header) or not line.strip():
+                if (number == 1 and promised is not None) or not line.strip():
                     continue
                 encoded, numbers_text = _cut(line, dim, f"{label}:{number}")
                 passed += 1
@@ -206,6 +206,9 @@ def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[l
             matrix[start : len(words)] = _parsed(values, numbers, dim, label)
             if not selection.missing and len(selection.kept) >= selection.limit:  # no later word would be kept
                 break
+        else:
+            if promised not in (None, passed):
+                raise DataError(f"{label}:1: announces {promised} words, but {passed} follow; download the file again.")
     matrix.resize((len(words), dim), refcheck=False)
     if undecodable:
         _log.warning("%s: left out %d of %d words, which are not UTF-8", label, undecodable, passed)
@@ -233,8 +236,8 @@ def _opened(path: Path, member: str | None) -> Iterator[IO[bytes]]:
         raise DataError(f"{path}: cannot be unpacked ({first_line(error)}); download it again.") from None
 
 
-def _header(lines: Sequence[bytes], label: str) -> tuple[bool, int]:
-    """Return True if the first line is a header, the number of words and the dimension; and the dimension."""
+def _header(lines: Sequence[bytes], label: str) -> tuple[int | None, int]:
+    """Return the number of words, if the first line is a header with it and the dimension, else None; the dimension."""
     # This also refuses pickles of gensim and PyTorch, which are never loaded.
     if any(b"\0" in line for line in lines):
         raise DataError(f"{label}: is not text; export the vectors as text, as gensim's save_word2vec_format does.")
@@ -246,7 +249,7 @@ def _header(lines: Sequence[bytes], label: str) -> tuple[bool, int]:
         dim = max(counts, key=lambda count: counts[count], default=0)
     if dim < 1:
         raise DataError(f"{label}:1: expected lines of a word and its numbers, separated by blanks.")
-    return header is not None, dim
+    return None if header is None else int(header[1]), dim
 
 
 def _cut(line: bytes, dim: int, place: str) -> tuple[bytes, bytes]:

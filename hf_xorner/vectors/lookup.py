@@ -19,6 +19,7 @@ from ..corpora.splits import TABLE_SUFFIXES
 from ..files import expanded, suffix_of
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS, UNKNOWN_ID, fold
+from ..text_table import text_table
 from .formats import Vectors
 
 #: Suffixes of files that are never a list of words.
@@ -75,9 +76,8 @@ class Coverage(NamedTuple):
     types: dict[str, float]
 
     def __str__(self) -> str:
-        lines = [f"{'found':<12}{'tokens, %':>12}{'words, %':>12}"]
-        lines += [f"{step:<12}{self.tokens[step]:>12.2f}{self.types[step]:>12.2f}" for step in self.tokens]
-        return "\n".join(lines)
+        rows = ((step, self.tokens[step], self.types[step]) for step in self.tokens)
+        return text_table([("found", "tokens, %", "words, %"), *rows])
 
 
 def look_up(tokenizer: WordCharTokenizer, words: Sequence[str]) -> NDArray[np.int64]:

@@ -248,6 +248,18 @@ class TaggerConfig(PreTrainedConfig):
         if self.context_encoder is not None:
             self._check_context()
 
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+        """Read a saved config; `id2label` may give labels new names, but not new numbers, which the weights have."""
+        given = kwargs.get("id2label") if not kwargs.get("ignore_mismatched_sizes") else None
+        saved = {label: int(number) for number, label in config_dict["id2label"].items()} if given else {}
+        if moved := [label for number, label in (given or {}).items() if saved.get(label, int(number)) != int(number)]:
+            raise ValueError(
+                f"id2label: the weights have {moved[0]} as label {saved[moved[0]]}; leave id2label out (the option "
+                "types renames types of data), or add ignore_mismatched_sizes=True to train the weights anew."
+            )
+        return super().from_dict(config_dict, **kwargs)
+
     def _check_characters(self) -> None:
         if len(self.char_types) != self.char_vocab_size:
             raise ValueError(
@@ -285,6 +297,8 @@ class TaggerConfig(PreTrainedConfig):
         for entry in fields(self):
             kind = str(entry.type)
             bounds, value = BOUNDS.get(entry.name) or BOUNDS.get(kind), getattr(self, entry.name)
+            if isinstance(value, int) and "list" in kind:
+                setattr(self, entry.name, value := (value,))
             if kind == "bool" and not isinstance(value, bool):
                 raise ValueError(f"{entry.name}={value!r} must be true or false.")
             if bounds is None or (value is None and "None" in kind):

@@ -1,6 +1,7 @@
 """One small corpus in the format of every annotation tool, written without the library's code."""
 
 import json
+from itertools import pairwise
 
 #: Texts, their spans as (words before it in the text, its text, label), and their words.
 TEXTS = [
@@ -152,6 +153,24 @@ def named_spans():
     ]
 
 
+def gliner():
+    records = []
+    for text, entities, tokens in TEXTS:
+        places = words(text, tokens)
+        starts, ends = ([place[side] for place in places] for side in (0, 1))
+        ner = [[starts.index(start), ends.index(end), label] for start, end, label in spans(text, entities)]
+        records.append({"tokenized_text": tokens.split(" "), "ner": ner})
+    return records
+
+
+def biluo(text, entities, tokens):
+    row = [*tags(text, entities, tokens), "O"]
+    return [
+        tag if tag == "O" else f"{'UB'[after[0] == 'I'] if tag[0] == 'B' else 'LI'[after[0] == 'I']}{tag[1:]}"
+        for tag, after in pairwise(row)
+    ]
+
+
 def brat():
     """The text and the annotation of one document with a line for each text."""
     text, entities, at = "", [], 0
@@ -175,6 +194,10 @@ def json_files():
         "Prodigy": prodigy(),
         "Dataturks": dataturks(),
         "stockmark": named_spans(),
+        "spaCy, spans": [[text, [list(span) for span in spans(text, entities)]] for text, entities, _ in TEXTS],
+        "spaCy, tags": [[tokens, biluo(text, entities, tokens)] for text, entities, tokens in TEXTS],
+        "sentence": [{"sentence": row[2], "tags": " ".join(tags(*row))} for row in TEXTS],
+        "GLiNER": gliner(),
         "Label Studio": label_studio(),
         "Label Studio, UTF-16": label_studio(utf16),
         "Label Studio, JSON-MIN": label_studio_min(),
@@ -183,5 +206,8 @@ def json_files():
     for name, records in several.items():
         files[f"{name}, lines"] = ("x.jsonl", lines(records))
         files[f"{name}, indented array"] = ("x.txt", json.dumps(records, indent=2, ensure_ascii=False))
+    annotator = {"classes": ["PER", "LOC"], "annotations": [*training_pairs(), None]}
+    files["NER Annotator"] = ("x.json", json.dumps(annotator))
+    files["NER Annotator, indented"] = ("x.json", json.dumps(annotator, indent=1))
     files["spaCy, pairs"] = ("x.json", json.dumps(training_pairs(), indent=1))
     return files

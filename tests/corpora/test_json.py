@@ -33,6 +33,7 @@ def test_variants_of_a_file_read_the_same(read, content):
 
 
 def test_an_object_may_have_several_lines(read):
+    assert read(LINE.replace(",", ",\n"), "x.jsonl") == EXPECTED[:1]
     assert read(json.dumps(json.loads(LINE), indent=1), "x.json") == EXPECTED[:1]
 
 
@@ -83,3 +84,15 @@ def test_bad_records_are_left_out_and_listed_on_request(read, caplog, tmp_path):
         assert read(text, name, skip_bad_lines=True) == [("Ann", "O")]
         listed = caplog.messages[-1].split("\n  ")[1:]
         assert all(line.startswith(f"{tmp_path / name}{place}") for line, place in zip(listed, places, strict=True))
+
+
+def test_nltks_lists_of_words_with_tags_are_read():
+    pairs = [[("Ann", "B-PER"), ("left", "O")], [("Rain", "O")], [("It", "PRP", "O"), ("rains", "VBZ", "O")]]
+    words, tags = words_and_tags(load_corpus(pairs)["train"])
+    assert (words, tags) == ([["Ann", "left"], ["Rain"], ["It", "rains"]], [["B-PER", "O"], ["O"], ["O", "O"]])
+
+
+def test_messages_are_short(read):
+    with pytest.raises(DataError) as error:
+        read(json.dumps({f"{number}{'x' * 400}": 1 for number in range(9)}), "x.jsonl")
+    assert len(str(error.value)) <= 500 and str(error.value).endswith("or pass skip_bad_lines.")

@@ -302,6 +302,24 @@ def test_brat_is_read_in_another_encoding(write, read):
     assert read("T1\tPER 0 3\tZoë\n".encode("cp1252"), "x.ann", encoding="cp1252") == [("Zoë left .", "B-PER O O")]
 
 
+def test_brats_offsets_may_count_line_breaks_of_windows_as_one_character(write, read):
+    write("Ann left.\r\nBo slept.\r\n", "x.txt")
+    for at in (10, 11):
+        assert read(f"T1\tPER {at} {at + 2}\tBo\r\n", "x.ann")[1] == ("Bo slept .", "B-PER O O")
+
+
+def test_a_few_bad_spans_of_brat_are_counted(write, read, caplog):
+    write("Ann left.\n" * 100, "x.txt")
+    good = "".join(f"T{at}\tPER {10 * at} {10 * at + 3}\tAnn\n" for at in range(98))
+    assert read(f"{good}T98\tPER 980 983\tBob\nT99\tPER 3 4\n", "x.ann")[97:99] == [
+        ("Ann left .", "B-PER O O"),
+        ("Ann left .", "O O O"),
+    ]
+    assert "2 bad spans were left out (first: " in caplog.text and "x.ann:99: the span is 'Ann'" in caplog.text
+    with pytest.raises(ValueError, match=r"x\.ann:99: 'T98' is not a span"):
+        read(f"{good}T98\nT99\nT100\n", "x.ann")
+
+
 def test_hashtags_long_documents_and_pairs_of_text_and_object_are_read(read):
     plus = "# global.columns = FORM NER\n# newdoc\n#BREAKING\tO\nAda\tB-PER\n"
     assert read(plus, "x.conllup") == [("#BREAKING Ada", "O B-PER")]

@@ -11,7 +11,7 @@ from conftest import LABELS, SENTENCES, build_model
 from hf_xorner import Tagger
 from hf_xorner.evaluation import span_scores
 from hf_xorner.evaluation.report import System, Training, compare, report, wrong_sentences
-from hf_xorner.evaluation.tables import report_text
+from hf_xorner.evaluation.report_text import report_text
 
 TOKENS = [["Ann", "Lee", "saw", "Oslo"], ["Oslo", "rains"], ["Bo", "left"]]
 GOLD = [["B-PER", "I-PER", "O", "B-LOC"], ["B-LOC", "O"], ["B-PER", "O"]]
@@ -107,15 +107,11 @@ def test_the_tables_show_the_scores():
     figures = report(SYSTEM, training=TRAINING, resamples=100)
     figures["compare"] = compare(SYSTEM, System(TOKENS, GOLD, GOLD))
     text = report_text(figures)
-    for line in (
-        ("all entities", 50, 50, 50, 4),
-        ("surface forms", 50, 200 / 3, 400 / 7, 3),
-        ("IV", 66.6666, 66.6666, 66.6666, 3),
-    ):
-        expected = f"{line[0]:<22} " + " ".join(f"{value:>11.2f}" for value in line[1:4]) + f" {line[4]:>11}"
-        assert expected in text.split("\n")
     lines = [line.split() for line in text.split("\n")]
     for expected in (
+        ["all", "entities", "50.00", "50.00", "50.00", "4"],
+        ["surface", "forms", "50.00", "66.67", "57.14", "3"],
+        ["IV", "66.67", "66.67", "66.67", "3"],
         # Confusion: of the gold entities one of LOC is found and one taken for PER; one of PER is found and one missed.
         ["LOC", "1", "1", "0", "0", "0"],
         ["PER", "0", "1", "0", "0", "1"],

@@ -91,6 +91,9 @@ def test_a_wheel_tags_where_nothing_else_can_be_imported(saved, tmp_path):
     done = subprocess.run(command, input=b"Zo\xeb\n", capture_output=True, timeout=60)
     assert done.returncode == 1 and b"Traceback" not in done.stderr
     if os.name == "posix":
+        close = lambda: [os.close(stream) for stream in range(3)]  # noqa: E731
+        for words in ([TEXT], []):
+            assert subprocess.run([*command, *words], preexec_fn=close, timeout=60).returncode == 0
         reader, closed = os.pipe()
         os.close(reader)
         assert subprocess.run([*command, TEXT], stdout=closed, stderr=subprocess.PIPE, timeout=60).stderr == b""

@@ -30,7 +30,7 @@ def content(folder):
 
 
 def test_the_fake_has_the_signatures_of_the_client(hub):
-    for name in ("create_repo", "create_branch", "model_info", "upload_folder", "create_tag"):
+    for name in ("create_repo", "create_branch", "model_info", "list_repo_refs", "upload_folder", "create_tag"):
         ours, theirs = (inspect.signature(getattr(client, name)).parameters for client in (hub, HfApi))
         assert ours.keys() <= theirs.keys()
 
@@ -41,6 +41,10 @@ def test_the_files_of_the_model_are_uploaded_and_tagged(hub, folder):
     assert hub.repositories[NAME].private
     assert hub.repositories[NAME].tags == {"v1": commit.oid}
     assert commit.title == "First"
+    hub.calls.clear()
+    with pytest.raises(ValueError, match="has a tag v1 already"):
+        publish(folder, NAME, tag="v1", overwrite=True, api=hub)
+    assert "upload_folder" not in hub.calls
 
 
 def test_a_model_without_a_card_gets_one(hub, folder, monkeypatch):

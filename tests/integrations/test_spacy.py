@@ -105,6 +105,10 @@ def test_a_model_is_loaded_with_the_first_text():
         nlp("Ann")
 
 
+def test_the_default_model_is_the_english_one():
+    assert TaggerComponent(None, "hf_xorner").model == "english"
+
+
 def test_a_batch_that_fails_goes_to_the_error_handler(pipeline, monkeypatch):
     nlp = pipeline()
     tagger = nlp.get_pipe("hf_xorner").tagger

@@ -73,6 +73,14 @@ def test_other_labels_are_refused_and_can_be_loaded(kind, labels, tokenizer, tmp
     helpers.close(again(**batch).logits, loaded(**batch).logits.detach(), 1e-6)
 
 
+def test_labels_given_in_loading_keep_their_numbers(tokenizer, tmp_path):
+    build_model("cnn-lstm-crf", tokenizer).save_pretrained(tmp_path)
+    load = AutoModelForTokenClassification.from_pretrained
+    assert load(tmp_path, id2label=dict(enumerate(RENAMED))).tags.labels == RENAMED
+    with pytest.raises(ValueError, match=r"the weights have B-LOC as label 3; .* option types"):
+        load(tmp_path, id2label=dict(enumerate(["O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-GOD"])))
+
+
 def test_a_model_of_a_config_without_labels(tokenizer, tmp_path):
     config = CONFIGS["bilstm-cnn"](**tokenizer.model_fields(), num_labels=len(LABELS), word_dim=4, hidden_size=4)
     model = MODELS["bilstm-cnn"].load()(config)

@@ -48,3 +48,7 @@ def test_invalid_values_raise_and_name_the_field(model_type, fields, fact):
         CONFIGS[model_type](**fields)
     assert fact in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_one_number_is_a_list_of_one():
+    assert CONFIGS["grn"](char_widths=3, context_widths=5).context_widths == (5,)

@@ -1,6 +1,7 @@
 """`hf-xorner analyze`: its figures against loops in float64, its files, and its refusals."""
 
 import json
+import sys
 
 import helpers
 import numpy as np
@@ -115,8 +116,15 @@ def test_an_ablation_prints_changes_against_all_vectors(analyze, saved, tmp_path
 def test_wrong_uses_are_refused(analyze, saved):
     for words, reason in (
         (("word-pairs", saved["grn"]), "--output"),
+        (("word-pairs", saved["grn"], "--output", "maps", "--text", ""), "the text '' has no words"),
         (("ablate", saved["att-bilstm-cnn"], "--dataset", "xor", "--split", "dev"), "has no split 'dev'"),
         (("xor-proof", "--pattern", "B", "I", "X"), "not a pattern of three tags"),
     ):
         code, _, errors = analyze(*words)
         assert code in (1, 2) and reason in errors and len(errors.splitlines()) == 1
+
+
+def test_proofs_without_scipy_name_the_extra(analyze, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    _, _, errors = analyze("xor-proof")
+    assert errors.endswith("; run: pip install 'hf_xorner[papers]'\n")

@@ -124,7 +124,8 @@ def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypat
 
 def test_the_command_prints_one_line_errors_and_leaves_nothing(script, towns, tmp_path):
     words = [towns, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--word_dim", "4", "--max_steps", "1"]
-    for option in ("learning_rate=nan", "metric_for_best_model=bleu", "dropout=nan", "report_to=nothing"):
+    wrong = ("learning_rate=nan", "metric_for_best_model=bleu", "dropout=nan", "report_to=nothing", "report_to=flyte")
+    for option in wrong:
         errors = fault(script("train", *words, f"--{option}"))
         assert errors.startswith("hf-xorner train: ") and option.partition("=")[2] in errors
         assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())

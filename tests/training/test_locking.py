@@ -63,6 +63,6 @@ def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, t
             assert f"is being written by process {other.pid} on " in fault(script(*words))
     for name in ("checkpoint-3", "checkpoint-best"):
         (out / "seed-2" / name).mkdir(parents=True)
-        (out / "seed-2" / name / "trainer_state.json").write_text("{}")
+        (out / "seed-2" / name / "trainer_state.json").write_text("{\n}\n")
     assert f"{out / 'seed-2'} holds checkpoint-3 of an unfinished run" in fault(script(*words))
     assert not list(out.glob("seed-1/*"))

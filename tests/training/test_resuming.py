@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 
 import pytest
 import runs
@@ -18,6 +19,7 @@ from safetensors.torch import load_file
 from transformers import TrainerCallback
 
 from hf_xorner.training import TrainingError
+from hf_xorner.training.run import checkpoints_in
 
 SMALL = {"hidden_size": 6, "word_dim": 6, "char_dim": 3, "num_train_epochs": 3, "model_type": "lstm-crf"}
 SMALL |= {"per_device_train_batch_size": 4, "learning_rate": 0.01}
@@ -86,6 +88,8 @@ def test_the_newest_complete_checkpoint_is_used(towns, tmp_path):
     kill(towns, tmp_path, 25, **STEPS, save_total_limit=4)
     # The Trainer writes this file last.
     (tmp_path / "checkpoint-21" / "trainer_state.json").unlink()
+    (tmp_path / "checkpoint-28").mkdir()
+    (tmp_path / "checkpoint-28" / "trainer_state.json").write_text('{\n  "best_metric": {\n  }')
     (tmp_path / "checkpoint-21" / "optimizer.pt").write_bytes(b"cut")
     steps = []
 
@@ -97,6 +101,34 @@ def test_the_newest_complete_checkpoint_is_used(towns, tmp_path):
     run.trainer.add_callback(Begin())
     run.train()
     assert steps == [14] and run.trainer.state.global_step == 33
+
+
+def test_the_first_files_of_a_first_checkpoint_are_no_obstacle(towns, tmp_path):
+    (tmp_path / "checkpoint-11").mkdir()
+    (tmp_path / "checkpoint-11" / "modeling_tagger.py").touch()
+    ready(towns, tmp_path, resume_from_checkpoint="true")
+    (tmp_path / "checkpoint-11" / "notes.txt").touch()
+    with pytest.raises(TrainingError, match=r"notes\.txt would be replaced or deleted"):
+        ready(towns, tmp_path, resume_from_checkpoint="true")
+
+
+@pytest.mark.parametrize(
+    "place", ["transformers.modeling_utils.safe_save_file", "torch.save", "hf_xorner.training.facts.write_whole"]
+)
+def test_a_full_disk_is_one_sentence_and_leaves_the_last_checkpoint(place, towns, tmp_path, monkeypatch):
+    module, _, name = place.rpartition(".")
+    write = getattr(import_module(module), name)
+
+    def write_until_full(*args, **kwargs):
+        if (tmp_path / "checkpoint-11" / "trainer_state.json").exists():
+            raise RuntimeError("No space left on device")  # neither torch nor safetensors raises an OSError
+        return write(*args, **kwargs)
+
+    monkeypatch.setattr(place, write_until_full)
+    run = ready(towns, tmp_path, num_train_epochs=2)
+    with pytest.raises(TrainingError, match=r"cannot be written, with [0-9,]+ bytes free: No space left on device;"):
+        run.train()
+    assert tmp_path / "checkpoint-11" in checkpoints_in(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])

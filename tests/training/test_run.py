@@ -53,7 +53,7 @@ def test_two_processes_train_on_a_folder_of_columns(launcher, towns, tmp_path):
     assert [entity.label for entity in Tagger.from_pretrained(tmp_path / "model")("Doraville burns")] == ["LOC"]
 
 
-def test_a_trained_model_is_replaced_only_with_overwrite(script, towns, tmp_path):
+def test_a_trained_model_is_replaced_only_with_overwrite(script, towns, tmp_path, caplog):
     options = ["--dataset", towns, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--max_steps", "2"]
     options += ["--use_cpu", "true", "--disable_tqdm", "true"]
     ok(script("train", *options))
@@ -69,6 +69,7 @@ def test_a_trained_model_is_replaced_only_with_overwrite(script, towns, tmp_path
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
     (tmp_path / "out" / "model.onnx").touch()
     ok(script("train", *options, "--seed", "1", "--overwrite"))
+    assert "model.onnx of the earlier model was deleted" in caplog.text
     assert (tmp_path / "out" / "model.safetensors").read_bytes() != weights
     assert not (tmp_path / "out" / "model.onnx").exists()
 

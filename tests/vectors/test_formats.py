@@ -243,6 +243,9 @@ def test_damaged_and_ambiguous_files_raise(write, tmp_path):
     for damaged in (archive[:-30], archive[:1000] + bytes(50) + archive[1050:], bytes(encrypted)):
         with pytest.raises(DataError, match=r"x\.zip: cannot be unpacked"):
             read_vectors(write(damaged, "x.zip"))
+    for header in ("3 2", "2000000000 2", "1 2"):
+        with pytest.raises(DataError, match=rf"x\.vec:1: announces {header[:-2]} words, but 2 follow; download"):
+            read_vectors(write(f"{header}\na 1 2\nb 3 4\n".encode(), "x.vec"))
     several = zipped(tmp_path / "several.zip", {"a.txt": text, "b.txt": text})
     for source in (several, f"{several}:c.txt"):
         with pytest.raises(DataError, match=r"name a member as several\.zip:member; the archive has a\.txt, b\.txt"):

@@ -3,7 +3,9 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +95,8 @@ def _by_number(names: tuple[str, ...]) -> dict[int, str]:
 def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
     """Yield the objects of a file: one object per line, an array of objects, or one object over several lines.
 
-    A list of a text and an object, a usual form of spaCy's training data, is read as the object with the text.
+    Forms of some tools are converted: spaCy's lists of a text and an object, or a text and its tags; ``sentence`` and
+    ``tags``; GLiNER's ``tokenized_text`` and ``ner``; NER Annotator's object of all ``annotations``.
 
     Args:
         path: The file, for messages.
@@ -104,23 +107,57 @@ def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
         DataError: For a value that is not a JSON object.
     """
     for source, number, value in _values(path, text, repairs):
-        if type(value) is list and list(map(type, value)) == [str, dict]:
-            value = {**value[1], TEXT_KEY: value[0]}
-        if type(value) is dict:
+        value = _usual_form(value)
+        if type(value) is dict and type(value.get("annotations")) is list and "classes" in value:
+            for index, element in enumerate(filter(None, value["annotations"]), start=1):
+                yield JsonRecord(f"{source}{number}, annotation ", index, _usual_form(element))
+        elif type(value) is dict:
             yield JsonRecord(source, number, value)
         else:
             repairs.leave_out(DataError(f"{source}{number}: is a {type(value).__name__}; write an object."))
 
 
+def _usual_form(value: Any) -> Any:
+    """Return a record of a tool in the form of others, or the value itself."""
+    kinds = list(map(type, value)) if type(value) is list else []
+    if kinds == [str, dict]:
+        return {**value[1], TEXT_KEY: value[0]}
+    if kinds == [str, list] and {*map(type, value[1])} != {str}:
+        return {TEXT_KEY: value[0], "spans": value[1]}
+    if kinds == [str, list]:
+        # In spaCy, "-" is a missing tag.
+        return {TOKEN_KEYS[0]: value[0].split(), TAG_KEYS[0]: [{"-": UNLABELLED_TAG}.get(t, t) for t in value[1]]}
+    if type(value) is not dict:
+        return value
+    if "sentence" in value and "tags" in value and not {*TOKEN_KEYS, *TEXT_KEYS} & value.keys():
+        words, tags = (part.split() if type(part) is str else part for part in (value["sentence"], value["tags"]))
+        return {**value, TOKEN_KEYS[0]: words, "tags": tags}
+    words, spans = value.get("tokenized_text"), value.get("ner")
+    if type(words) is list and type(spans) is list and all(type(word) is str for word in words):
+        ends = [*accumulate(len(word) + 1 for word in words)]
+        offsets = [[end - 1 - len(word), end - 1] for word, end in zip(words, ends, strict=True)]
+        with suppress(TypeError, ValueError, IndexError):
+            # The last index of a span is that of its last word.
+            spans = [[offsets[start][0], offsets[end][1], label] for start, end, label in spans]
+            return {**value, TEXT_KEY: " ".join(words), TOKEN_KEYS[0]: offsets, "spans": spans}
+    return value
+
+
 def _values(path: Path, text: str, repairs: Repairs) -> Iterator[tuple[str, int, Any]]:
     """Yield the source, the number and the value of the lines of a file, or of the elements of the array in it."""
     begin = text.lstrip(_BLANKS)
-    # A line may be a list of a text and an object.
-    if re.match(r'\[(?!\s*")', begin) or begin.partition("\n")[0].strip() == "{":
-        value = _decoded(begin, f"{path}")
-        for number, element in enumerate(value if type(value) is list else [value], start=1):
-            yield f"{path}, record ", number, element
-        return
+    is_array = re.match(r'\[(?!\s*")', begin) is not None
+    # A line may be a list of a text and an object, or the first line of an object.
+    if is_array or (begin[:1] == "{" and not begin.partition("\n")[0].rstrip().endswith("}")):
+        try:
+            value = _decoded(begin, f"{path}")
+        except DataError:
+            if is_array:
+                raise
+        else:
+            for number, element in enumerate(value if type(value) is list else [value], start=1):
+                yield f"{path}, record ", number, element
+            return
     for number, line in enumerate(text.split("\n"), start=1):
         if line := line.strip(_BLANKS):
             try:

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -262,14 +262,28 @@ def _offsets_of(written: Any, size: int, place: str) -> list[tuple[int, int]]:
 # --- Tags ------------------------------------------------------------------------------------------------------------
 
 
-def _tags_of(spans: Sequence[Span], text: str, words: WordSpans, repairs: Repairs, place: str) -> list[str]:
+def _tags_of(
+    spans: Sequence[Span],
+    text: str,
+    words: WordSpans,
+    repairs: Repairs,
+    place: str,
+    skip: Callable[[DataError], Any] | None = None,
+) -> list[str]:
     """Return the IOB2 tags of words for spans.
 
     Raises:
-        DataError: For a span that covers no word.
+        DataError: For a span that covers no word, unless `skip` is called with the error.
     """
     tags = ["O"] * len(words.tokens)
-    chunks = [(*_covered(span, text, words, repairs, place), span) for span in spans]
+    chunks = []
+    for span in spans:
+        try:
+            chunks.append((*_covered(span, text, words, repairs, place), span))
+        except DataError as fault:
+            if skip is None:
+                raise
+            skip(fault)
     # The same choice as spaCy's filter_spans.
     for first, after, span in sorted(chunks, key=lambda chunk: (chunk[0] - chunk[1], chunk[0])):
         if any(tag != "O" for tag in tags[first:after]):
@@ -321,22 +335,29 @@ def read_brat(path: Path, reading: Reading, repairs: Repairs, document: str) -> 
 
     A line break within an entity does not end a sentence. Events, relations, attributes and notes are not read. A
     discontinuous span is read with the words between its parts; overlapping spans and spans that cut a word are treated
-    as in `read_spans`.
+    as in `read_spans`. Offsets may count a line break of Windows as one character.
 
     Args:
         path: The annotation, ``name.ann``, or its text, ``name.txt``.
         reading: The options, of which the encoding is used.
-        repairs: Counts discontinuous, overlapping and widened spans.
+        repairs: Counts discontinuous, overlapping and widened spans, and bad ones, see `Repairs.check_spans`: those
+            that are malformed, reach outside of the text, cover no word, or have another text.
         document: The name of the document.
-
-    Raises:
-        DataError: If a span is malformed, reaches outside of its text, covers no word, or its text differs from the one
-            in the annotation.
     """
     path, source = path.with_suffix(ANNOTATION_SUFFIX), path.with_suffix(TEXT_SUFFIX)
     text, annotation = text_of(source, reading, repairs), text_of(path, reading, repairs).removeprefix(BYTE_ORDER_MARK)
+    marks = [(f"{path}:{number}", line.rstrip("\r")) for number, line in enumerate(annotation.split("\n"), start=1)]
+    marks = [(place, line) for place, line in marks if line.startswith("T")]
+    # The text in which more spans fit.
+    texts = [text, text.replace("\r\n", "\n")] if "\r\n" in text else [text]
+    text, spans, faults = min(((text, *_brat_spans(marks, text)) for text in texts), key=lambda read: len(read[2]))
+    repairs.bad_spans += faults
+    repairs.spans += len(marks)
+    for place, _, parts in spans:
+        if parts > 1:
+            repairs.add(_JOINED, place)
     words = _words_of(None, text)
-    tags = _tags_of(list(_brat_spans(path, annotation, text, repairs)), text, words, repairs, str(path))
+    tags = _tags_of([span for _, span, _ in spans], text, words, repairs, str(path), repairs.bad_spans.append)
     # The line of each word.
     lines = [1]
     for before, start in pairwise((0, *words.starts)):
@@ -346,23 +367,20 @@ def read_brat(path: Path, reading: Reading, repairs: Repairs, document: str) -> 
         yield Sentence(words.tokens[first:after], tags[first:after], f"{source}:", lines[first + 1], doc_id=document)
 
 
-def _brat_spans(path: Path, annotation: str, text: str, repairs: Repairs) -> Iterator[Span]:
-    """Yield the spans of an annotation file."""
-    for number, line in enumerate(annotation.split("\n"), start=1):
-        if not line.startswith("T"):
-            continue
-        place, line = f"{path}:{number}", line.rstrip("\r\n")
+def _brat_spans(marks: Sequence[tuple[str, str]], text: str) -> tuple[list[tuple[str, Span, int]], list[DataError]]:
+    """Return the spans in lines of an annotation, with their places and numbers of parts, and the errors of others."""
+    spans, faults = [], []
+    for place, line in marks:
         match = _BRAT_SPAN.fullmatch(line)
         if match is None:
-            raise DataError(f"{place}: {line[:60]!r} is not a span; expected T1, TAB, a type and two places.")
+            faults.append(DataError(f"{place}: {line[:60]!r} is not a span; expected T1, TAB, a type and two places."))
+            continue
         label, places, expected = match.groups()
         parts = sorted(tuple(map(int, part.split())) for part in places.split(";"))
         inside = " ".join(text[start:end] for start, end in parts)
-        if not all(start < end <= len(text) for start, end in parts) or not _same_text(inside, expected or inside):
-            raise DataError(
-                f"{place}: the span is {inside[:60]!r} in the text of {len(text)} characters; put the text that "
-                "was annotated next to the annotation."
-            )
-        if len(parts) > 1:
-            repairs.add(_JOINED, place)
-        yield Span(parts[0][0], max(end for _, end in parts), label)
+        if all(start < end <= len(text) for start, end in parts) and _same_text(inside, expected or inside):
+            spans.append((place, Span(parts[0][0], max(end for _, end in parts), label), len(parts)))
+        else:
+            fault = f"{place}: the span is {inside[:60]!r} in the text of {len(text)} characters"
+            faults.append(DataError(f"{fault}; put the text that was annotated next to the annotation."))
+    return spans, faults

@@ -1,28 +1,36 @@
-"""A file of results: rows of filled tables as JSON."""
+"""Add the complete runs of a table to model_cards/results.json.
+
+    python scripts/add_results.py ma2016/table3 --vectors glove.txt --seeds 1 2 3
+
+The options are those of `hf-xorner reproduce`, which trains the runs. Write the pages afterwards: results_page.py.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from ..files import write_json
-from ..training.facts import command_of
-from .reproduction import Cell, Filled
-from .tables import Column, TableRow
+from hf_xorner.cli.reproduce import Options
+from hf_xorner.evaluation.scores import measure_of
+from hf_xorner.files import write_json
+from hf_xorner.options import read_options
+from hf_xorner.papers.jobs import plan
+from hf_xorner.papers.reproduction import Cell, Filled, fill
+from hf_xorner.papers.tables import Column, TableRow, read_table
+from hf_xorner.training.facts import command_of
+
+RESULTS = Path(__file__).resolve().parents[1] / "model_cards" / "results.json"
 
 
-def read_results(path: Path) -> list[dict[str, Any]]:
-    """Read a file of results; an empty list if there is no file."""
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    except ValueError:
-        rows = None
-    if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
-        raise ValueError(f"{path} is not a list of results; name another file.")
-    return rows
+def main(words: Sequence[str], path: Path = RESULTS) -> None:
+    """Fill a table, and add its rows to a file of results."""
+    options = read_options(Options, words)
+    table = read_table(str(options.table))
+    merge_results(path, fill(table, plan(table, options), options))
 
 
 def merge_results(path: Path, filled: Filled) -> None:
@@ -31,15 +39,12 @@ def merge_results(path: Path, filled: Filled) -> None:
     docs/formats.md describes the fields.
 
     Args:
-        path: A JSON file with a list of results; created if needed.
+        path: A JSON file with a list of results.
         filled: The table.
     """
-    rows = read_results(path)
-    places = {_key(row): place for place, row in enumerate(rows)}
-    for row in _results(filled):
-        place = places.get(_key(row), len(rows))
-        rows[place : place + 1] = [row]
-    write_json(path, rows)
+    rows = {_key(row): row for row in json.loads(path.read_text(encoding="utf-8"))}
+    rows |= {_key(row): row for row in _results(filled)}
+    write_json(path, list(rows.values()))
 
 
 def _published_with(column: Column, row: TableRow, inputs: Mapping[str, Any]) -> str | None:
@@ -67,7 +72,7 @@ def _results(filled: Filled) -> Iterator[dict[str, Any]]:
         if not scored or filled.table.rows[key].reads:  # no result of a whole model
             continue
         first = next(iter(scored.values()))
-        measure = "f1" if "f1" in first["scores"]["test"] else "accuracy"
+        measure = measure_of(first["scores"]["test"])
         shown = [
             (filled.cells[key, name], column)
             for name, column in filled.table.columns.items()
@@ -85,6 +90,7 @@ def _results(filled: Filled) -> Iterator[dict[str, Any]]:
             "features": _features_of(first),
             "seeds": list(scored),
             **_mean_and_std(measure, [scores["test"][measure] for scores in splits]),
+            f"{measure}_by_seed": [round(scores["test"][measure], 2) for scores in splits],
             **_mean_and_std("dev", dev),
             "published": cell.published,
             "published_with": None if cell.published is None else marks,
@@ -107,3 +113,7 @@ def _command_of_seeds(facts: dict[str, Any], seeds: Sequence[int]) -> str:
         return facts["command"]
     options = {name: value for name, value in facts["options"].items() if name != "seed"}
     return command_of(facts["recipe"], {**options, "seeds": list(seeds)})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

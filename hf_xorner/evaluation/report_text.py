@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..text_table import text_table
+from .scores import measure_of
+
 _RATIOS = {"precision": "precision", "recall": "recall", "f1": "F1"}
 _GROUP = {**_RATIOS, "support": "support"}
 _KEPT = {**_RATIOS, "entities": "found"}
-_NAME_WIDTH = 22
-_WIDTH = 11
 
 # Tables with one row per group: the key in the report or in its part "vocabulary"; the title; columns and headings.
 _GROUPS: dict[str, tuple[str, dict[str, str]]] = {
@@ -30,23 +31,22 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
     Args:
         scores: The result of `span_scores` by split.
     """
-    lines = [f"{'split':<12}{'type':<20}{'precision':>10}{'recall':>10}{'F1':>10}{'entities':>10}"]
+    rows: list[Sequence[Any]] = [("split", "type", *_RATIOS.values(), "entities")]
     for split, score in scores.items():
-        if "f1" not in score:
-            lines.append(f"{split:<12}{'accuracy':<20}{score['accuracy']:>30.2f}")
-            continue
-        for name, row in [*score["per_type"].items(), ("all", score)]:
-            ratios = "".join(f"{row[key]:>10.2f}" for key in _RATIOS)
-            lines.append(f"{split:<12}{name:<20}{ratios}{row['support']:>10}")
-    return "\n".join(lines)
+        if "f1" in score:
+            parts = [*score["per_type"].items(), ("all", score)]
+            rows += [(split, name, *(row[key] for key in (*_RATIOS, "support"))) for name, row in parts]
+        else:
+            rows.append((split, "accuracy", "", "", score["accuracy"]))
+    return text_table(rows, names=2)
 
 
 def report_text(report: Mapping[str, Any]) -> str:
     """Format a report of `hf_xorner.evaluation.report.report` as tables; every score is in percent."""
-    return "\n\n".join("\n".join(table) for table in _tables({**report, **report.get("vocabulary", {})}))
+    return "\n\n".join(_tables({**report, **report.get("vocabulary", {})}))
 
 
-def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
+def _tables(report: Mapping[str, Any]) -> Iterator[str]:
     yield _overview(report)
     yield from (_table(*_GROUPS[key], report[key].items()) for key in _GROUPS if report.get(key))
     if "confusion" in report:
@@ -77,48 +77,48 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
         yield _sentences("Wrong sentences, most confident mistakes first", report["mistakes"], ("gold", "predicted"))
 
 
-def _overview(report: Mapping[str, Any]) -> list[str]:
+def _overview(report: Mapping[str, Any]) -> str:
     about = f"{report['sentences']:,} sentences, {report['tokens']:,} words; tags: {report['scheme']}"
-    of_words = [_row("", ["accuracy", "words"]), _row("tags of words", [report["accuracy"], report["tokens"]])]
-    names = list(_RATIOS) if "f1" in report else ["accuracy"]
+    of_words = [("", "accuracy", "words"), ("tags of words", report["accuracy"], report["tokens"])]
+    names = list(_RATIOS) if measure_of(report) == "f1" else ["accuracy"]
     intervals = [
-        _row(f"  95 %: {end}", [report["ci95"][name][index] for name in names])
+        (f"  95 %: {end}", *(report["ci95"][name][index] for name in names))
         for index, end in enumerate(("from", "to") if "ci95" in report else ())
     ]
     if "f1" not in report:
-        return [about, *of_words, *intervals]
+        return f"{about}\n{text_table([*of_words, *intervals])}"
     malformed = ", ".join(f"{count:,} {side}" for side, count in report["malformed"].items())
-    return [
-        f"{about}; malformed spans: {malformed}; policy: {report['policy']}",
-        _row("", [*_RATIOS.values(), "entities"]),
-        _row("all entities", [report[key] for key in _GROUP]),
+    rows: list[Sequence[Any]] = [
+        ("", *_RATIOS.values(), "entities"),
+        ("all entities", *(report[key] for key in _GROUP)),
         *intervals,
-        _row("mean of the types", [report["macro"][key] for key in _RATIOS]),
-        _row("surface forms", [report["surface"][key] for key in _GROUP]),
+        ("mean of the types", *(report["macro"][key] for key in _RATIOS)),
+        ("surface forms", *(report["surface"][key] for key in _GROUP)),
         *of_words,
     ]
+    return f"{about}; malformed spans: {malformed}; policy: {report['policy']}\n{text_table(rows)}"
 
 
 def _table(
     title: str, columns: Mapping[str, str], rows: Iterable[tuple[str, Mapping[str, Any]]], corner: str = ""
-) -> list[str]:
-    lines = [_row(name, [row[column] for column in columns]) for name, row in rows]
-    return [title, _row(corner, list(columns.values())), *lines]
+) -> str:
+    cells = ((name, *(row[column] for column in columns)) for name, row in rows)
+    return f"{title}\n{text_table([(corner, *columns.values()), *cells])}"
 
 
-def _confusion(confusion: Mapping[str, Any]) -> list[str]:
+def _confusion(confusion: Mapping[str, Any]) -> str:
     """Format gold types by predicted types of spans with equal ends, and the other outcomes of both sides."""
     types = confusion["types"]
     outcomes = {"boundary": "ends", "boundary_and_type": "ends+type", "missed": "missed"}
     rows = [
-        _row(name, [*row, *(confusion[key][name] for key in outcomes)])
+        (name, *row, *(confusion[key][name] for key in outcomes))
         for name, row in zip(types, confusion["matrix"], strict=True)
     ]
-    rows += [_row(key, [confusion[key][name] for name in types]) for key in ("inexact", "spurious")]
-    return ["Gold entities (down) by prediction (across)", _row("", [*types, *outcomes.values()]), *rows]
+    rows += [(key, *(confusion[key][name] for name in types)) for key in ("inexact", "spurious")]
+    return f"Gold entities (down) by prediction (across)\n{text_table([('', *types, *outcomes.values()), *rows])}"
 
 
-def _sentences(title: str, rows: Iterable[Mapping[str, Any]], sides: Sequence[str]) -> list[str]:
+def _sentences(title: str, rows: Iterable[Mapping[str, Any]], sides: Sequence[str]) -> str:
     lines = [title]
     for row in rows:
         probability = f"{row['probability']:.2f}  " if "probability" in row else ""
@@ -126,11 +126,4 @@ def _sentences(title: str, rows: Iterable[Mapping[str, Any]], sides: Sequence[st
         for side in sides:
             entities = ", ".join(f"{kind} {text!r}" for kind, text in row[side]) or "nothing"
             lines.append(f"    {side + ':':<10} {entities}")
-    return lines
-
-
-def _row(name: str, cells: Sequence[Any]) -> str:
-    shown = (
-        f"{cell:.2f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell for cell in cells
-    )
-    return f"{name:<{_NAME_WIDTH}}" + "".join(f" {cell:>{max(_WIDTH, len(cell))}}" for cell in shown)
+    return "\n".join(lines)
