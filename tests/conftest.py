@@ -67,6 +67,13 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Run one process a core if pytest-xdist is there; it takes each file whole, as loading takes most of the time."""
+    if getattr(config.option, "numprocesses", 0) is None and not hasattr(config, "workerinput"):
+        vars(config.option).update(numprocesses="auto", dist="loadfile", loadscopereorder=False)
+
+
 def pytest_collection_finish():
     """Exempt imported modules and collected tests from garbage collection, most of which would walk through them."""
     gc.collect()

@@ -274,17 +274,13 @@ def build_afresh(
         vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors)
     if run.composed:
         composition = read_composition(run.composed)
+    names = ("min_count", "casing", "digits", "fallback", "max_word_pieces", "character_types")
     tokenizer = WordCharTokenizer.from_corpus(
         sentences,
-        min_count=run.min_count,
-        casing=run.casing,
-        digits=run.digits,
         max_word_chars=config_fields.get("max_word_chars", config_class.max_word_chars),
-        fallback=run.fallback,
         vector_words=vectors.words if vectors else (),
         pieces=pieces_of(encoder, composition),
-        max_word_pieces=run.max_word_pieces,
-        character_types=run.character_types,
+        **{name: getattr(run, name) for name in names},
     )
     settings = {
         **(composition_fields(composition) if composition else {}),

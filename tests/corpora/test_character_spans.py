@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from random_texts import PIECES
 
@@ -160,6 +160,7 @@ def outcome(record):
     return tokens, (tags, *repairs.counts.values())
 
 
+@example(text="Ann Lee Bo", spans=[(0, 3, "A"), (0, 7, "B"), (4, 6, "C")], marks=set())
 @given(
     text=st.lists(PIECES, max_size=25).map("".join),
     spans=st.lists(SPANS, max_size=4),

@@ -156,7 +156,8 @@ def test_seeds_are_reported_as_mean_and_standard_deviation(facts):
     result = [result for result in ModelCard(text).data.eval_results if result.metric_type == "f1"][-1]
     assert result.metric_name == f"F1 (0 to 1, mean of 3 seeds ± {stdev(values) / 100:.4f})"
     assert result.metric_value == pytest.approx(mean(values) / 100, abs=1e-6)
-    for run in (facts, changed(others[0], "options", "dropout", value=0.9)):
+    other_vectors = changed(others[0], "inputs", value={"vectors": {"name": "vectors.txt", "sha256": "0"}})
+    for run in (facts, changed(others[0], "options", "dropout", value=0.9), other_vectors):
         with pytest.raises(ValueError, match="seed"):
             Card("x", facts, (run,))
 
