@@ -263,7 +263,8 @@ def _write_file(output: Path, contents: Iterator[bytes]) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     with locked(output.with_name(f"{output.name}.lock"), output):
         opened: Any = gzip.open if output.suffix.lower() == ".gz" else open
-        with opened(partial, "wb") as file:
+        partial.unlink(missing_ok=True)  # of a killed run; a link would be followed
+        with opened(partial, "xb") as file:
             for content in contents:
                 file.write(content)
         os.replace(partial, output)

@@ -399,6 +399,16 @@ def test_the_input_is_never_the_output(tag, tagger_folder, tmp_path):
     assert (Path(tagger_folder) / "config.json").read_bytes() == config
 
 
+@posix
+def test_a_link_at_the_place_of_a_partial_output_is_replaced(tag, tmp_path):
+    (tmp_path / "mine").write_text("kept")
+    (tmp_path / "texts.txt").write_text("Ann Smith left")
+    (tmp_path / "out.jsonl.partial").symlink_to(tmp_path / "mine")
+    ok(tag("texts.txt", "--output", "out.jsonl"))
+    assert (tmp_path / "mine").read_text() == "kept"
+    assert not (tmp_path / "out.jsonl").is_symlink()
+
+
 def many(path, count):
     draw = random.Random(0)
     path.write_text("".join(f"{' '.join(draw.choice(SENTENCES))} {number}\n" for number in range(count)))

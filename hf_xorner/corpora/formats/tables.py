@@ -1,5 +1,6 @@
 """Read tables: datasets, Parquet and Arrow files."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,14 +52,18 @@ def open_saved(folder: Path) -> DatasetDict:
     """Open a folder written by ``save_to_disk``; a single dataset becomes ``train``.
 
     Raises:
-        DataError: If the folder is damaged or of another kind.
+        DataError: If the folder is damaged or of another kind, or names a file that is not in it.
     """
     try:
         saved = load_from_disk(str(folder.absolute()))
-        return saved if isinstance(saved, DatasetDict) else DatasetDict({"train": saved})
     # The library's errors for a damaged folder have no common type.
     except Exception as error:
         raise _unsound(folder, error) from error
+    splits = saved if isinstance(saved, DatasetDict) else DatasetDict({"train": saved})
+    for file in (entry["filename"] for split in splits.values() for entry in split.cache_files):
+        if not Path(os.path.abspath(file)).is_relative_to(os.path.abspath(folder)):
+            raise DataError(f"{folder}: names the file {file}, which is not in the folder; save the dataset again.")
+    return splits
 
 
 def sentences_of_table(dataset: Dataset, source: str, reading: Reading) -> Iterator[Sentence]:
