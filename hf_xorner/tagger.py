@@ -175,6 +175,8 @@ class Tagger(BaseTagger):
 
     def score(self, **inputs: Any) -> tuple[Tensor, Tensor]:
         """Return the labels (B, T) of a batch, and their `path_log_probs` (B, T, 2)."""
+        if "states" in inputs:
+            return self.model.label_states(**inputs)
         output = self.model(**inputs, output_logits=False, output_path_log_probs=True, return_dict=True)
         return output.path, output.path_log_probs
 
@@ -198,7 +200,7 @@ class Tagger(BaseTagger):
             mask, place = map(torch.from_numpy, arrays)
             rows = distinct[place]
             if word_states is not None:
-                yield {"input_ids": _pad(rows, mask), "word_states": word_states}, mask, place
+                yield {"rows": _pad(rows, mask), "states": word_states}, mask, place
                 continue
             yield {name: _pad(values[rows], mask).to(self.model.device) for name, values in inputs.items()}, mask, place
 

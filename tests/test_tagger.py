@@ -334,7 +334,6 @@ def test_the_tokenizer_of_another_model_is_refused(tokenizer):
     Tagger(model, tokenizer)
     for other, message in (
         (WordCharTokenizer.from_corpus([*SENTENCES, ["ann", "sees"]], max_word_chars=10), "vocab_size"),
-        (WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10, character_types="ascii"), "char_vocab_size"),
         (WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=12), "max_word_chars"),
         (WordCharTokenizer.from_corpus(swapped, max_word_chars=10), "load both from one folder"),
         (plain, "load the WordCharTokenizer"),
