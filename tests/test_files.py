@@ -10,7 +10,7 @@ import pytest
 from helpers import lock_holder, posix
 
 from hf_xorner.errors import DataError
-from hf_xorner.files import LockedError, check_apart, locked, read_text, replacing, write_whole
+from hf_xorner.files import LockedError, check_apart, file_fingerprint, locked, read_text, replacing, write_whole
 
 
 @posix
@@ -31,6 +31,15 @@ def test_a_second_process_is_refused_and_the_lock_of_a_killed_one_is_reused(tmp_
     assert not lock.exists()
     with lock_holder(lock):
         pass
+
+
+def test_the_fingerprint_of_a_folder_does_not_depend_on_the_order_of_its_files(tmp_path, monkeypatch):
+    for name in "abc":
+        write_whole(tmp_path / name / "x", name)
+    before, found = file_fingerprint(tmp_path), sorted(tmp_path.rglob("*"))
+    for order in (found, found[::-1]):
+        monkeypatch.setattr(Path, "rglob", lambda *_, order=order: iter(order))
+        assert file_fingerprint(tmp_path) == before
 
 
 def test_a_file_is_replaced_as_a_whole_or_stays_as_it_was(tmp_path):

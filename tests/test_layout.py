@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 from importlib.util import find_spec
 
 from conftest import REPOSITORY
+from processes import run_python
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 import hf_xorner
@@ -34,7 +35,7 @@ MAY_IMPORT = {
     "safety": set(),
     "registration": {"models", "safety"},
     "loading": {"errors", "files", "models", "registration", "safety"},
-    "entities": {"models"},
+    "entities": {"models", "safety"},
     "tagger": {"entities", "errors", "files", "loading", "models", "hf_xorner"},
     "corpora": {"text_table", "options", "errors", "files", "models"},
     "vectors": {"text_table", "corpora", "errors", "files", "loading", "models"},
@@ -50,7 +51,7 @@ MAY_IMPORT = {
         "registration",
         "tagger",
     },
-    "tagging": {"options", "corpora", "entities", "errors", "files", "loading", "models", "tagger"},
+    "tagging": {"options", "corpora", "entities", "errors", "files", "loading", "models", "safety", "tagger"},
     "training": {
         *("corpora", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),
         *("options", "text_table", "vectors"),
@@ -63,7 +64,7 @@ MAY_IMPORT = {
     "recipes": set(),
     "cli": {
         *("corpora", "entities", "errors", "evaluation", "export", "files", "hub", "loading", "models", "papers"),
-        *("registration", "tagger", "tagging", "training", "vectors", "hf_xorner", "options", "text_table"),
+        *("registration", "safety", "tagger", "tagging", "training", "vectors", "hf_xorner", "options", "text_table"),
     },
     "__main__": {"cli"},
     "hub": {
@@ -186,3 +187,8 @@ def test_public_names_are_in_order_documented_and_importable():
     for path in MODULES:
         if name_of(path) != "hf_xorner.integrations.spacy" or find_spec("spacy"):
             importlib.import_module(name_of(path))
+
+
+def test_the_tests_run_without_xdist():
+    words = ["-m", "pytest", "-p", "no:xdist", "--collect-only", "-q", "tests/test_layout.py"]
+    assert run_python(words, cwd=REPOSITORY).returncode == 0

@@ -6,10 +6,12 @@ import io
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +23,7 @@ from processes import run_python
 from random_texts import TEXTS, random_sentences
 
 from hf_xorner.entities import Entities, Entity
+from hf_xorner.tagging import TaggingOptions, tag_source
 
 HOSTILE = [
     "",
@@ -239,6 +242,8 @@ def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, 
     assert (entity["label"], entity["text"]) == ("LOC", "Oslo")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert ok(tag(text)) == f"{tagger(text).in_colour()}\n"
+    for format in ("colour", "conll", "csv"):
+        assert "\x1b]" not in ok(tag("Ann\x1b]0;title\x07 Smith saw Zeus\x1b]", "--format", format))
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(text)
     ok(tag("in", "--output", "out"))
@@ -396,6 +401,16 @@ def test_the_input_is_never_the_output(tag, tagger_folder, tmp_path):
     assert (Path(tagger_folder) / "config.json").read_bytes() == config
 
 
+@posix
+def test_a_link_at_the_place_of_a_partial_output_is_replaced(tag, tmp_path):
+    (tmp_path / "mine").write_text("kept")
+    (tmp_path / "texts.txt").write_text("Ann Smith left")
+    (tmp_path / "out.jsonl.partial").symlink_to(tmp_path / "mine")
+    ok(tag("texts.txt", "--output", "out.jsonl"))
+    assert (tmp_path / "mine").read_text() == "kept"
+    assert not (tmp_path / "out.jsonl").is_symlink()
+
+
 def many(path, count):
     draw = random.Random(0)
     path.write_text("".join(f"{' '.join(draw.choice(SENTENCES))} {number}\n" for number in range(count)))
@@ -418,6 +433,25 @@ def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_p
     ok(tag("in.txt", "--output", "out.jsonl"))
     assert len(objects(output.read_text())) == 1200
     assert not list(tmp_path.glob("out.jsonl.*"))
+
+
+def test_records_are_flushed_block_by_block_to_standard_output(monkeypatch, tagger, tmp_path):
+    flushed = []
+
+    class Stream(io.BytesIO):
+        def flush(self):
+            flushed.append(self.getvalue().count(b"\n"))
+
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=Stream()))
+    size = tagger.batches_ahead
+    tag_source(str(many(tmp_path / "in.txt", 3 * size)), TaggingOptions(format="jsonl", batch_size=1), tagger)
+    assert flushed == [size, 2 * size, 3 * size]
+
+
+def test_the_graph_of_an_earlier_model_next_to_weights_is_not_used(script, tagger_folder, tmp_path):
+    model = shutil.copytree(tagger_folder, tmp_path / "model")
+    (model / "model.onnx").write_bytes(b"outdated")
+    assert json.loads(ok(script("tag", "Ann Smith", "--model", model)))["text"] == "Ann Smith"
 
 
 @pytest.mark.slow

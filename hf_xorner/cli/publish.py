@@ -53,17 +53,8 @@ def run(words: Sequence[str]) -> None:
         for path in write_space(options.model, options.repo_id, options.space, revision=revision):
             print(f"written: {path}")
     else:
-        commit = publish(
-            options.model,
-            options.repo_id,
-            private=options.private,
-            revision=options.revision,
-            tag=options.tag,
-            overwrite=options.overwrite,
-            commit_message=options.commit_message,
-            onnx=options.onnx,
-        )
-        print(f"published as {commit.commit_url}")
+        arguments = {name: value for name, value in vars(options).items() if name not in ("model", "dry_run", "space")}
+        print(f"published as {publish(options.model, **arguments).commit_url}")
 
 
 def plan(checked: Checked, options: Options) -> list[str]:

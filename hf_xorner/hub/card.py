@@ -14,13 +14,14 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCardData
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from transformers.utils import SAFE_WEIGHTS_NAME
 
 from ..corpora.splits import SPLITS
 from ..evaluation.plots import CURVE_FILE, draw_curve
 from ..files import CARD_FILE, EXAMPLES_FILE, FACTS_FILE, HUB_NAME, read_text, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
-from ..training.facts import read_facts
+from ..training.facts import read_facts, whole_facts
 from .checks import published_files, run_without_package
 
 #: Invented sentences from many kinds of text, so that every model finds entities in some of them.
@@ -81,9 +82,12 @@ def write_card(
         raise ValueError(f"{folder / CARD_FILE} exists; move it away, or replace it by --overwrite.")
     names = published_files(folder)
     facts = read_facts(folder)
-    card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
-    if sha256_of(folder / facts["model"]["file"]) != facts["model"]["sha256"]:
+    if sha256_of(folder / SAFE_WEIGHTS_NAME) != facts["model"].get("sha256"):
         raise ValueError(f"{folder}: the weights are not those of {FACTS_FILE}; train the model again.")
+    with whole_facts(folder):
+        card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
+        card.text()
+        card = replace(card, drawn=draw_curve(facts["curve"], folder / CURVE_FILE))
     if not sentences and (folder / EXAMPLES_FILE).is_file():
         sentences = read_text(folder / EXAMPLES_FILE).splitlines()
     # Without a minimum score, as in the pipeline of the snippet.
@@ -93,7 +97,6 @@ def write_card(
         usage=_usage(card.name, chosen[0]),
         output=run_without_package(_usage("model", chosen[0]), folder, names).strip(),
         sentences=tuple(chosen),
-        drawn=draw_curve(facts["curve"], folder / CURVE_FILE),
     )
     return write_whole(folder / CARD_FILE, card.text())
 

@@ -101,11 +101,10 @@ def prepare_repository(
         if revision != MAIN:
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         info = api.model_info(repo_id, revision=revision)
-        tags = [ref.name for ref in api.list_repo_refs(repo_id).tags] if tag else []
+        if tag and tag in [ref.name for ref in api.list_repo_refs(repo_id).tags]:
+            raise ValueError(f"{repo_id} has a tag {tag} already; choose another one.")
     if private and not info.private:
         raise ValueError(f"{repo_id} is public; make it private in its settings first, or name another repository.")
-    if tag in tags:
-        raise ValueError(f"{repo_id} has a tag {tag} already; choose another one.")
     if not overwrite and any(file.rfilename == CONFIG for file in info.siblings or ()):
         raise ValueError(f"{repo_id} has a model on {revision}; name another repository, or add --overwrite.")
 

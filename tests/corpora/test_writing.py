@@ -70,6 +70,8 @@ def test_the_fingerprint_is_that_of_splits_labels_words_and_tags(tmp_path):
         [first + second, third],
     ):
         assert corpus_fingerprint(train_of(sentences)) != expected
+    splits = {"validation": train_of()["train"], **train_of([first])}
+    assert corpus_fingerprint(DatasetDict(splits)) == corpus_fingerprint(DatasetDict(reversed(splits.items())))
 
 
 # --- Formats ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from helpers import fault, ok
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from random_texts import GIVEN, TEXTS
 from span_oracle import spans_by_loop
@@ -42,6 +42,7 @@ def scored(entities, gold=40):
     return ScoredEntities(np.array(scores, float), np.array(correct, bool), np.array(labels), {"PER": gold})
 
 
+@example([(0.5, True, "PER")], 0.5, {"PER": 0.5})
 @given(entities, st.floats(0, 1), st.dictionaries(st.sampled_from(TYPES), st.floats(0, 1)))
 def test_ratios_equal_a_loop(found_entities, least, by_label):
     assert scored(found_entities).at(least) == pytest.approx(
@@ -51,6 +52,7 @@ def test_ratios_equal_a_loop(found_entities, least, by_label):
     assert scored(found_entities).at(by_label) == pytest.approx(ratios_of(kept, 40))
 
 
+@example([(0.5, True, "PER"), (0.5, False, "PER")], 100, None)
 @given(entities, st.integers(0, 100), st.sampled_from([None, *TYPES]))
 def test_the_least_score_keeps_the_most_entities_of_the_precision(found_entities, precision, label):
     of_label = [entity for entity in found_entities if label in (None, entity[2])]
@@ -107,6 +109,8 @@ def test_a_tagger_leaves_out_entities_below_their_least_score(tagger, least):
                 left_out += 1
         assert annotation.labels == mine.labels == expected
     assert (left_out > 10) == bool(least)
+    entity = next(entity for entities in every for entity in entities)
+    assert entity in tagger(items[0], min_score=entity.score)
 
 
 def test_a_least_score_that_does_not_fit_is_refused(tagger, tokenizer):

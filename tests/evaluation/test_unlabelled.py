@@ -63,6 +63,11 @@ def test_scores_match_the_definitions(scheme, data):
     assert {name: scores[name] for name in expected} == pytest.approx(expected)
 
 
+def test_words_without_a_plain_label_are_not_scored():
+    compute = compute_metrics_for({0: "NOUN", 1: "VERB"})
+    assert compute(EvalPrediction(np.array([[[2.0, 1.0], [1.0, 2.0]]]), np.array([[0, -1]]))) == {"accuracy": 100}
+
+
 @given(partly_labelled("iob2"))
 def test_predictions_on_unlabelled_words_do_not_change_scores(pair):
     """Neither scores nor breakdowns."""

@@ -163,7 +163,8 @@ def test_seeds_are_reported_as_mean_and_standard_deviation(facts):
     result = [result for result in ModelCard(text).data.eval_results if result.metric_type == "f1"][-1]
     assert result.metric_name == f"F1 (0 to 1, mean of 3 seeds ± {stdev(values) / 100:.4f})"
     assert result.metric_value == pytest.approx(mean(values) / 100, abs=1e-6)
-    for run in (facts, changed(others[0], "options", "dropout", value=0.9)):
+    other_vectors = changed(others[0], "inputs", value={"vectors": {"name": "vectors.txt", "sha256": "0"}})
+    for run in (facts, changed(others[0], "options", "dropout", value=0.9), other_vectors):
         with pytest.raises(ValueError, match="seed"):
             Card("x", facts, (run,))
 
@@ -301,3 +302,21 @@ def test_facts_of_other_weights_and_foreign_code_are_refused(folder, without_pro
     with pytest.raises(ValueError, match=r"tags\.py differs from this version"):
         write_card(folder)
     assert not (folder / "README.md").exists()
+
+
+def test_facts_that_lack_something_are_refused_in_one_sentence(folder, facts, without_process):
+    parts = ["not JSON", "null", "[]", "3"]
+    for place in (("curve",), ("data", "splits", "train"), ("scores",), ("config",), ("model",)):
+        for value in (None, 3):
+            parts.append(json.dumps(changed(facts, *place, value=value)))
+    for part in parts:
+        (folder / "facts.json").write_text(part)
+        with pytest.raises(ValueError) as error:
+            write_card(folder)
+        assert "facts.json is not complete" in str(error.value) or "are not those of facts.json" in str(error.value)
+
+
+def test_the_weights_are_those_in_the_folder_whatever_the_facts_name(folder, facts, without_process):
+    for name in ("/dev/zero", "../other.safetensors"):
+        (folder / "facts.json").write_text(json.dumps(changed(facts, "model", "file", value=name)))
+        write_card(folder, overwrite=True)

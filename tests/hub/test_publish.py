@@ -9,7 +9,9 @@ from conftest import SENTENCES
 from huggingface_hub import HfApi
 
 from hf_xorner import Tagger
+from hf_xorner.cli.train import where_to_publish
 from hf_xorner.hub import prepare_repository, publish
+from hf_xorner.training import parse
 
 pytestmark = pytest.mark.usefixtures("forked_offline")
 pytest_plugins = "fake_hub"
@@ -21,6 +23,7 @@ NAME, TEXT = "ann/tagger", " ".join(SENTENCES[0])
 def left_here(folder):
     """Files of the folder that are not published."""
     (folder / "training_args.bin").write_bytes(b"a pickle")
+    (folder / "a[1].png").write_bytes(b"a picture, which is published")
     (folder / "checkpoint-3").mkdir()
     (folder / "checkpoint-3" / "model.safetensors").write_bytes(b"weights")
 
@@ -139,6 +142,12 @@ def test_the_command_publishes_and_needs_a_repository(hub, script, folder, monke
     assert hub.files(NAME) == content(folder)
     assert "--repo_id" in script("publish", folder)[2]
     assert "'a b/c'" in script("publish", folder, "--repo_id", "a b/c", "--dry_run")[2]
+
+
+def test_the_trainer_itself_publishes_nothing(hub, monkeypatch):
+    monkeypatch.setattr("hf_xorner.cli.train.HfApi", lambda token: hub)
+    _, training, _ = parse(["--push_to_hub", "true", "--hub_model_id", NAME])
+    assert where_to_publish(training, False)["repo_id"] == NAME and training.push_to_hub is False
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ def chosen(words, sentences):
 
 
 def test_small_corpora_get_small_batches_and_more_epochs():
-    for sentences, batch, epochs in ((50, 8, 40), (500, 8, 40), (2000, 8, 16), (14_000, 32, 10), (10**6, 32, 10)):
+    borders = ((4999, 8, 10), (5000, 16, 13), (9999, 16, 10), (10_000, 32, 13))
+    for sentences, batch, epochs in ((50, 8, 40), (500, 8, 40), (2000, 8, 16), *borders, (10**6, 32, 10)):
         options, training, config_fields = chosen([], sentences)
         sizes = {"per_device_train_batch_size": batch, "num_train_epochs": epochs}
         assert options == {**sizes, "casing": "lower", "digits": "zero", "singleton_dropout": 0.5}

@@ -191,6 +191,15 @@ def test_a_finished_run_can_become_longer(towns, tmp_path):
     assert (tmp_path / "short" / "facts.json").exists()
 
 
+def test_a_run_is_not_resumed_with_other_vectors(towns, tmp_path):
+    options = {"vectors": tmp_path / "vectors.txt", "vectors_as": "beside"}
+    options["vectors"].write_text("is 1 0\n")
+    kill(towns, tmp_path / "out", 14, **options)
+    options["vectors"].write_text("is 0 1\n")
+    with pytest.raises(TrainingError, match="differs in inputs;"):
+        ready(towns, tmp_path / "out", **options, resume_from_checkpoint="true").train()
+
+
 def train_in_process(corpus, out, seen, number):
     """Run scripts/train.py, and send it a signal as soon as something is the case."""
     words = words_of(dataset=corpus, output_dir=out, **SMALL, resume_from_checkpoint="true")

@@ -79,6 +79,11 @@ def test_text_is_read_plain_and_packed(write, tmp_path, kind):
         assert_is(read_vectors(source))
 
 
+@helpers.posix
+def test_a_file_may_be_named_like_a_member_of_an_archive(write):
+    assert_is(read_vectors(write(GLOVE, "x.zip:y")))
+
+
 def test_unusual_lines_are_read(write):
     for line, word in (
         ("a 1 2.5 \t \r", "a"),
