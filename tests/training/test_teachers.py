@@ -24,7 +24,7 @@ from hf_xorner.training.teachers import (
 
 CPU = torch.device("cpu")
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
-TEXT = "ann met zeus in oslo .\n" * 30
+TEXT = "".join(f"ann met zeus {number} in oslo .\n" for number in range(30))
 SMALL = {
     "hidden_size": 8,
     "char_dim": 4,
@@ -159,7 +159,7 @@ def test_a_student_learns_from_text_alone(tmp_path, script):
     assert facts["options"]["teacher_weight"] == 1 and facts["options"]["quantize"] == "int8"
     assert "--teacher teacher" in facts["command"] and "--dataset" not in facts["command"]
     tagger = Tagger.from_pretrained(str(tmp_path / "student"))
-    assert tagger.model.config.labels == LABELS and tagger.model.features.composed is not None
+    assert set(tagger.model.config.labels) <= set(LABELS) and tagger.model.features.composed is not None
 
 
 def test_faults_of_teachers_are_one_sentence(tmp_path):
@@ -196,9 +196,9 @@ def test_faults_of_teachers_are_one_sentence(tmp_path):
 def test_a_pipeline_of_spacy_is_a_teacher(tmp_path):
     spacy = pytest.importorskip("spacy")
     pipeline = spacy.blank("en")
-    pipeline.add_pipe("entity_ruler").add_patterns([{"label": "GPE", "pattern": "New York"}])
     pipeline.add_pipe("ner").add_label("GPE")
     pipeline.initialize()
+    pipeline.add_pipe("entity_ruler", before="ner").add_patterns([{"label": "GPE", "pattern": "New York"}])
     pipeline.to_disk(tmp_path)
     (teacher,) = teachers_of([f"spacy:{tmp_path}"], CPU)
     words = [["in", "New", "York", "now"]]
