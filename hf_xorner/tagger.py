@@ -135,11 +135,17 @@ class Tagger(BaseTagger):
         threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
         together = threads if len(words.counts) > batch_size else 1
         short = threads > 1 and len(words.place) <= SHORT
+        training = [module for module in self.model.modules() if module.training]
         try:
+            for module in training:
+                module.training = False  # without dropout
             if short:
                 torch.set_num_threads(1)
-            _in_threads(label, self.batches(words, batch_size, self._word_states(words, together)), together)
+            with torch.autocast("cpu", enabled=False):  # the threads would not have it either
+                _in_threads(label, self.batches(words, batch_size, self._word_states(words, together)), together)
         finally:
+            for module in training:
+                module.training = True
             if short:
                 torch.set_num_threads(threads)
         return labels, log_probs
@@ -169,6 +175,8 @@ class Tagger(BaseTagger):
 
     def score(self, **inputs: Any) -> tuple[Tensor, Tensor]:
         """Return the labels (B, T) of a batch, and their `path_log_probs` (B, T, 2)."""
+        if "states" in inputs:
+            return self.model.label_states(**inputs)
         output = self.model(**inputs, output_logits=False, output_path_log_probs=True, return_dict=True)
         return output.path, output.path_log_probs
 
@@ -192,7 +200,7 @@ class Tagger(BaseTagger):
             mask, place = map(torch.from_numpy, arrays)
             rows = distinct[place]
             if word_states is not None:
-                yield {"input_ids": _pad(rows, mask), "word_states": word_states}, mask, place
+                yield {"rows": _pad(rows, mask), "states": word_states}, mask, place
                 continue
             yield {name: _pad(values[rows], mask).to(self.model.device) for name, values in inputs.items()}, mask, place
 

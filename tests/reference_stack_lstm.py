@@ -61,33 +61,18 @@ class StackLstmReference:
         return self.weights[name][index] if name in self.weights else None
 
     def compose(self, words, kind):
-        """g(words, type): an LSTM from each side over the words and the type's token behind them, or beside them."""
+        """g(words, type): an LSTM from each side over the words and the type's token behind them."""
         number = self.types.index(kind) if kind else len(self.types)
         label = self.weights["composition.label.weight"] @ self.weights["composition.types.weight"][number]
-        tokens = [*words, label] if self.config.composition == "token" else [*words]
-        if self.config.composition == "guarded":
-            tokens = [self.weights["stack.start"], *words]
-        ends = []
+        tokens, ends = [*words, label], []
         for direction, ordered in enumerate((tokens, tokens[::-1])):
-            for layer in ["layer", *(f"above.{number}" for number in range(self.config.composition_layers - 1))]:
-                ordered = self.read_all(f"composition.{layer}", direction, ordered)
-            ends.append(ordered[-1])
-        if self.config.composition == "token":
-            return torch.cat(ends)
-        w, b = self.weights["composition.states.weight"], self.weights["composition.states.bias"]
-        return torch.relu(w @ torch.cat(ends) + b + label)
-
-    def read_all(self, name, direction, inputs):
-        """The states of one direction of a layer over all inputs, in the order in which it reads them."""
-        w_ih, w_hh, bias, w_ch = (
-            self.of(f"{name}.{part}", direction) for part in ("weight_ih", "weight_hh", "bias", "weight_ch")
-        )
-        h = c = bias.new_zeros(self.config.composition_size)
-        states = []
-        for x in inputs:
-            h, c = cell(w_ih @ x + w_hh @ h + bias, c, w_ch)
-            states.append(h)
-        return states
+            parts = ("weight_ih", "weight_hh", "bias", "weight_ch")
+            w_ih, w_hh, bias, w_ch = (self.of(f"composition.layer.{part}", direction) for part in parts)
+            h = c = bias.new_zeros(self.config.composition_size)
+            for x in ordered:
+                h, c = cell(w_ih @ x + w_hh @ h + bias, c, w_ch)
+            ends.append(h)
+        return torch.cat(ends)
 
     # Transitions
 
@@ -138,7 +123,7 @@ class StackLstmReference:
         if action == "SHIFT":
             top = self.read("stack", state.stack_states[-1], words[word])
             return state._replace(stack=(*state.stack, word), stack_states=(*state.stack_states, top))
-        outside = words[word] if self.config.outside == "word" else self.compose([words[word]], "")
+        outside = self.compose([words[word]], "")
         return state._replace(
             chunks=(*state.chunks, ("", (word,))), output_state=self.read("output", state.output_state, outside)
         )

@@ -13,7 +13,6 @@ import math
 import numpy as np
 from chain_oracle import log_sum_exp
 
-UNKNOWN_WORD = 1
 RESERVED_CHARS = 6  # padding and unknown characters of all types have the ids below
 UPPER, LOWER = 1, 2  # character types; 0 is none of the four, 3 a digit, 4 punctuation
 CHAR_TYPES = 4
@@ -47,12 +46,11 @@ def char_cnn(weights, row, config):
     """
     padding = config.char_padding
     channels = []
-    for place, char in enumerate([0] * padding + [*row] + [0] * padding):
+    for char in [0] * padding + [*row] + [0] * padding:
         one_hot = np.eye(1 + CHAR_TYPES)[int(weights["features.char_types"][char])][1:]
         vector = weights["features.chars.embedding.weight"][char]
         channels.append(np.concatenate([vector, one_hot if config.char_type_features else []]))
-        outside = not padding <= place < padding + len(row)
-        if (config.char_pads == "zeros" and char == 0) or (config.char_pads == "word_end" and outside):
+        if config.char_pads == "zeros" and char == 0:
             channels[-1] = np.zeros_like(channels[-1])
     image = np.stack(channels, axis=1)  # (d_c + 4, W)
 
@@ -100,16 +98,11 @@ def shape_index(types, row):
 
 
 def word_features(weights, input_ids, char_ids, config):
-    """x_t = [word vector ; caps one-hot ; shape vector ; character features], (T, d); li2020 has no shapes.
-
-    `features.unknown` (d_w + 4,), where present, replaces the word vector and the caps of an unknown word.
-    """
+    """x_t = [word vector ; caps one-hot ; shape vector ; character features], (T, d); li2020 has no shapes."""
     features = []
     for word, row in zip(input_ids, char_ids, strict=True):
         types = weights["features.char_types"][row]
         block = [weights["features.words.weight"][word], caps_one_hot(types) if config.casing_features else []]
-        if "features.unknown" in weights and word == UNKNOWN_WORD:
-            block = [weights["features.unknown"]]
         shape = weights["features.shapes.weight"][shape_index(types, row)] if config.shape_dim else []
         features.append(np.concatenate([*block, shape, char_features(weights, row, config)]))
     return np.stack(features)
@@ -145,11 +138,11 @@ def rnn(x, w_ih, w_hh, bias):
     return np.stack(outputs)
 
 
-def coupled_lstm(x, w_ih, w_hh, bias, w_ch, start):
-    """Run lample2016's LSTM (section 2.1) left to right, (T, d_in) -> (T, H), from `start`, its h and c."""
+def coupled_lstm(x, w_ih, w_hh, bias, w_ch):
+    """Run lample2016's LSTM (section 2.1) left to right, (T, d_in) -> (T, H), from h = c = 0."""
     (w_xi, w_xc, w_xo), (w_hi, w_hc, w_ho) = np.split(w_ih, 3), np.split(w_hh, 3)
     (w_ci, w_co), (b_i, b_c, b_o) = np.split(w_ch, 2), np.split(bias, 3)
-    h, c = start
+    h = c = np.zeros(w_hh.shape[1])
     outputs = []
     for x_t in x:
         i = sigmoid(w_xi @ x_t + w_hi @ h + w_ci @ c + b_i)
@@ -170,8 +163,7 @@ def bidirectional(weights, layer, direction, x):
     elif gates == 4 * size:
         states = lstm(ordered, *matrices)
     else:
-        start = weights.get(f"{layer}.start", np.zeros((2, 2, size)))[direction]
-        states = coupled_lstm(ordered, *matrices, weights[f"{layer}.weight_ch"][direction], start)
+        states = coupled_lstm(ordered, *matrices, weights[f"{layer}.weight_ch"][direction])
     return states[::-1] if direction else states
 
 

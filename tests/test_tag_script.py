@@ -242,6 +242,8 @@ def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, 
     assert (entity["label"], entity["text"]) == ("LOC", "Oslo")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert ok(tag(text)) == f"{tagger(text).in_colour()}\n"
+    for format in ("colour", "conll", "csv"):
+        assert "\x1b]" not in ok(tag("Ann\x1b]0;title\x07 Smith saw Zeus\x1b]", "--format", format))
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(text)
     ok(tag("in", "--output", "out"))
@@ -397,6 +399,16 @@ def test_the_input_is_never_the_output(tag, tagger_folder, tmp_path):
     assert "device: exists already" in fault(tag(gold, "--output", "device", "--overwrite"))
     assert gold.read_text() == "Ann B-PER\n\n"
     assert (Path(tagger_folder) / "config.json").read_bytes() == config
+
+
+@posix
+def test_a_link_at_the_place_of_a_partial_output_is_replaced(tag, tmp_path):
+    (tmp_path / "mine").write_text("kept")
+    (tmp_path / "texts.txt").write_text("Ann Smith left")
+    (tmp_path / "out.jsonl.partial").symlink_to(tmp_path / "mine")
+    ok(tag("texts.txt", "--output", "out.jsonl"))
+    assert (tmp_path / "mine").read_text() == "kept"
+    assert not (tmp_path / "out.jsonl").is_symlink()
 
 
 def many(path, count):

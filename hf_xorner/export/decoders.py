@@ -25,7 +25,7 @@ class DecodedValues(NamedTuple):
     """Decoded inner tags, and log probabilities."""
 
     path: Value  # (T, B)
-    alone: Value  # (T, B) marginal log probability of the path's tags
+    marginal: Value  # (T, B) marginal log probability of the path's tags
     conditional: Value  # (T, B) log probability given the previous tag
 
 
@@ -34,12 +34,12 @@ def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value
     if isinstance(model.decoder, CrfDecoder):
         return _add_crf(graph, model, model.decoder, states, lengths)
     if isinstance(model.decoder, TransitionDecoder):
-        path, alone = add_transitions(graph, model.decoder, states, lengths)
-        return DecodedValues(path, alone, alone)
+        path, marginal = add_transitions(graph, model.decoder, states, lengths)
+        return DecodedValues(path, marginal, marginal)
     scores = graph.linear(states, model.classifier) / float(model.config.score_temperature)
     path = graph.ArgMax(scores, axis=-1, keepdims=0)
-    alone = graph.pick(graph.LogSoftmax(scores), path)
-    return DecodedValues(path, alone, alone)
+    marginal = graph.pick(graph.LogSoftmax(scores), path)
+    return DecodedValues(path, marginal, marginal)
 
 
 # --- Linear-chain CRF ------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def _add_crf(
     # The best path has, for each word, the tag with the best path through it.
     best = best_before + chain.emissions + best_after
     path = graph.ArgMax(best, axis=-1, keepdims=0)
-    alone = graph.pick(graph.LogSoftmax(best + sums_before + sums_after), path)
+    marginal = graph.pick(graph.LogSoftmax(best + sums_before + sums_after), path)
     # Given the previous tag: values of the previous word are shifted by one step.
     before = _later(graph, path)
     pair = before * tags + path
@@ -76,10 +76,10 @@ def _add_crf(
     scores = chain.emissions + after - graph.ReduceLogSumExp(sums_after, [2])
     conditional = graph.pick(scores, path) - graph.pick(_later(graph, after), before) + moves
     steps = graph.unsqueeze(graph.arange(time), 1)  # (T, 1)
-    conditional = graph.Where(steps == 0, alone, conditional)
+    conditional = graph.Where(steps == 0, marginal, conditional)
     inside = steps < lengths
-    alone, conditional = (graph.Where(inside, _finite(graph, values), 0.0) for values in (alone, conditional))
-    return DecodedValues(path, alone, conditional)
+    marginal, conditional = (graph.Where(inside, _finite(graph, values), 0.0) for values in (marginal, conditional))
+    return DecodedValues(path, marginal, conditional)
 
 
 def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecoder, states: Value) -> _Chain:

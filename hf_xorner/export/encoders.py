@@ -60,7 +60,7 @@ def _lstm_crf(encoder: LstmCrfEncoder, graph: Graph, features: Value, lengths: V
 
 @add_encoder.register
 def _stack_lstm(encoder: WordVectors, graph: Graph, features: Value, lengths: Value) -> Value:
-    return features if encoder.hidden is None else graph.Relu(graph.linear(features, encoder.hidden))
+    return features
 
 
 @add_encoder.register

@@ -10,7 +10,6 @@ from ..models.features import (
     CASINGS,
     LOWER,
     PADDING,
-    UNTYPED_UPPER,
     UPPER,
     CharacterCnn,
     CharacterLstm,
@@ -42,7 +41,7 @@ def _add_word_features(
     config = features.config
     vectors: list[Value] = []
     codes = features.char_types.long()
-    types = graph.Gather(torch.where(codes < UNTYPED_UPPER, codes, codes - (UNTYPED_UPPER - UPPER)), chars)
+    types = graph.Gather(codes, chars)
     if config.word_dim:
         trained = graph.Where(words >= trained_words(config), UNKNOWN_ID, words)
         vectors.append(graph.rows(features.words.weight, trained))
@@ -50,9 +49,6 @@ def _add_word_features(
         vectors.append(_add_static(graph, features.static, words))
     if config.casing_features:
         vectors.append(graph.Gather(torch.eye(CASINGS), _casing(graph, types)))
-    if config.unknown_word == "vector_and_casing":
-        unknown = graph.unsqueeze(words == UNKNOWN_ID, -1)
-        vectors = [graph.Where(unknown, features.unknown, graph.concat(*vectors))]
     if features.shapes is not None:
         vectors.append(graph.rows(features.shapes.weight, _shape(graph, types, chars)))
     if isinstance(features.chars, CharacterCnn):
@@ -151,18 +147,11 @@ def _add_lstm(graph: Graph, lstm: CharacterLstm, rows: Value) -> Value:
         _, order = graph.TopK(graph.Where(rows > PADDING, place, place + width), width, largest=0, outputs=2)
         rows = graph.GatherElements(rows, order, axis=1)
     lengths = graph.sum(graph.cast(rows > PADDING, "int64"), 1)
-    vectors = lstm.embedding.weight
-    if lstm.boundaries is not None:
-        column = graph.unsqueeze(lengths * 0, 1)
-        rows = graph.concat(column + len(vectors), rows, column)
-        last = graph.arange(width + 2) == graph.unsqueeze(lengths + 1, 1)
-        rows, lengths = graph.Where(last, len(vectors) + 1, rows), lengths + 2
-        vectors = torch.cat([vectors, lstm.boundaries])
     has_characters = graph.unsqueeze(lengths > 0, 1)
     lengths, order = graph.TopK(lengths, graph.size(rows, 0), outputs=2)
     rows = graph.Gather(rows, order)
-    products = input_products(graph, lstm.lstm, graph.weight(vectors))
-    cells = Cells.of_layers(graph, [lstm.lstm, *lstm.above])
+    products = input_products(graph, lstm.lstm, graph.weight(lstm.embedding.weight))
+    cells = Cells.of_layer(graph, lstm.lstm)
 
     def step(number: Value, *states: Value) -> list[Value]:
         count = graph.sum(graph.cast(lengths > number, "int64"), 0, keep=True)

@@ -90,7 +90,7 @@ def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> 
     states = add_encoder(model.encoder, graph, features, lengths)
     decoded = add_decoder(graph, model, states, lengths)
     labels = add_labels(graph, model.tags, decoded.path, lengths, config.malformed_spans == "repair")
-    path_log_probs = graph.stack(decoded.alone, decoded.conditional, axis=2)
+    path_log_probs = graph.stack(decoded.marginal, decoded.conditional, axis=2)
     return graph.model(
         {name: ("int64", shape) for name, shape in shapes.items()},
         {

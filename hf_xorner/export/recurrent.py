@@ -56,7 +56,7 @@ def _add_coupled(
     """The states of a coupled LSTM, step by step."""
     both = graph.stack(forward, reversed_words(graph, backward, lengths), axis=1)  # (T, 2, B, d)
     products = both @ graph.weight(layer.weight_ih.mT) + layer.bias.unsqueeze(1)
-    cells = Cells.of_layers(graph, [layer])
+    cells = Cells.of_layer(graph, layer)
 
     def step(h: Value, c: Value, product: Value) -> list[Value]:
         h, c = cells.push(product, [h, c])
@@ -106,20 +106,10 @@ class Cells:
         self.first = [graph.value(state.unsqueeze(1)) for states in first for state in states.unbind(1)]  # (D, 1, H)
 
     @classmethod
-    def of_layers(cls, graph: Graph, layers: Sequence[Any]) -> Cells:
-        """The cells of both directions of recurrent layers; each direction reads its own states of the layer below."""
-        return cls(
-            graph,
-            [layer.weight_hh for layer in layers],
-            [(layer.weight_ih, layer.bias) for layer in layers[1:]],
-            [layer.weight_ch for layer in layers if isinstance(layer, CoupledBiLstmLayer)],
-            [
-                layer.first_states()
-                if isinstance(layer, CoupledBiLstmLayer)
-                else layer.bias.new_zeros(2, 2, layer.hidden_size)
-                for layer in layers
-            ],
-        )
+    def of_layer(cls, graph: Graph, layer: BiLayer) -> Cells:
+        """The cells of both directions of one recurrent layer."""
+        peepholes = [layer.weight_ch] if isinstance(layer, CoupledBiLstmLayer) else []
+        return cls(graph, [layer.weight_hh], [], peepholes, [layer.bias.new_zeros(2, 2, layer.hidden_size)])
 
     def start(self, count: Value) -> list[Value]:
         """The states of N recurrences before the first step."""

@@ -65,48 +65,39 @@ def _buffer_states(graph: Graph, lstm: StackLstm, words: Value, lengths: Value) 
 class _Composition:
     """Vectors of chunks (see `SpanComposition.forward`), whose words are rows of all words (N, d)."""
 
-    def __init__(self, graph: Graph, composition: SpanComposition, guard: torch.Tensor, words: Value) -> None:
-        self.graph, self.composition = graph, composition
-        self.labels = composition.label(composition.types.weight)
-        # The words, the vector of the empty stack, and the types.
-        tokens = graph.concat(words, guard.unsqueeze(0), self.labels, axis=0)
-        self.first_type = graph.squeeze(graph.size(words, 0), 0) + 1
+    def __init__(self, graph: Graph, composition: SpanComposition, words: Value) -> None:
+        self.graph = graph
+        tokens = graph.concat(words, composition.label(composition.types.weight), axis=0)
+        self.first_type = graph.squeeze(graph.size(words, 0), 0)
         self.products = input_products(graph, composition.layer, tokens)
-        self.cells = Cells.of_layers(graph, [composition.layer, *composition.above])
+        self.cells = Cells.of_layer(graph, composition.layer)
 
     def vectors(self, place: Value, lengths: Value, types: Value, width: Value) -> Value:
         """Vectors (n, g) of chunks with the words in rows `place` (n, L), and with lengths and types (n,).
 
         L is the scalar `width`; if it is 0, nothing is computed and the vectors are arbitrary.
         """
-        graph, token = self.graph, int(self.composition.token)
-        if not token:
-            before = graph.Expand(self.first_type - 1, graph.shape(graph.size(place, 0), 1))
-            place, lengths = graph.concat(before, place, axis=1), lengths + 1
-        steps = graph.Where(width > 0, width + 1, 0)  # the type, or the guard
+        graph, last = self.graph, lengths  # (n,) the step of the type, from the left
+        steps = graph.Where(width > 0, width + 1, 0)
         last_column = graph.squeeze(graph.size(place, 1), 0) - 1
-        last = lengths + (token - 1)  # (n,) the step of the last token
 
         def row(column: Value) -> Value:
             column = graph.Max(graph.Min(column, last_column), 0)
             return graph.pick(place, column)
 
         def step(number: Value, *states: Value) -> list[Value]:
-            rows = [row(graph.Expand(number, graph.Shape(last))), row(last - number)]
-            if token:
-                of_type = types + self.first_type
-                rows[0] = graph.Where(last == number, of_type, rows[0])
-                rows[1] = graph.Where(number == 0, of_type, rows[1])
+            of_type = types + self.first_type
+            rows = [
+                graph.Where(last == number, of_type, row(graph.Expand(number, graph.Shape(last)))),
+                graph.Where(number == 0, of_type, row(last - number)),
+            ]
             gates = graph.stack(*(graph.Gather(table, rows_) for table, rows_ in zip(self.products, rows, strict=True)))
             under_way = graph.unsqueeze(last >= number, 1)
             pushed = zip(self.cells.push(gates, states), states, strict=True)
             return [graph.value(True), *(graph.Where(under_way, *both) for both in pushed)]
 
         *_, h, _ = graph.loop(step, self.cells.start(graph.size(place, 0)), steps)
-        ends = graph.concat(*(graph.squeeze(part, 0) for part in graph.split(h, 2, axis=0)))
-        if self.composition.states is None:
-            return ends
-        return graph.Relu(graph.linear(ends, self.composition.states) + graph.Gather(self.labels, types))
+        return graph.concat(*(graph.squeeze(part, 0) for part in graph.split(h, 2, axis=0)))
 
 
 # --- The search ------------------------------------------------------------------------------------------------------
@@ -127,12 +118,10 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
     from_buffer = _buffer_states(graph, scorer.buffer, words, lengths) @ graph.weight(parts[2].t()) + scorer.hidden.bias
     from_buffer = graph.reshape(from_buffer, -1, size)  # by words left and sentence
     from_others = graph.weight(torch.cat([parts[0], parts[1], parts[3]], 1).t())
-    composition = _Composition(graph, scorer.composition, scorer.stack.start, flat)
-    outside = flat
-    if not scorer.raw_words_outside:
-        every_word = graph.arange(graph.size(flat, 0))
-        ones, type_ = every_word * 0 + 1, every_word * 0 + types
-        outside = composition.vectors(graph.unsqueeze(every_word, 1), ones, type_, graph.value(1))
+    composition = _Composition(graph, scorer.composition, flat)
+    every_word = graph.arange(graph.size(flat, 0))
+    ones, no_type = every_word * 0 + 1, every_word * 0 + types
+    outside = composition.vectors(graph.unsqueeze(every_word, 1), ones, no_type, graph.value(1))
     of_outs = _input_products(graph, scorer.output, outside)
     of_shifts = _input_products(graph, scorer.stack, flat)
     of_actions = _input_products(graph, scorer.history, graph.weight(scorer.actions.weight))

@@ -14,15 +14,16 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCardData
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from transformers.utils import SAFE_WEIGHTS_NAME
 
 from ..corpora.splits import SPLITS
-from ..files import CARD_FILE, FACTS_FILE, HUB_NAME, replacing, sha256_of, write_whole
+from ..evaluation.plots import CURVE_FILE, draw_curve
+from ..files import CARD_FILE, EXAMPLES_FILE, FACTS_FILE, HUB_NAME, read_text, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
-from ..training.facts import read_facts
+from ..training.facts import read_facts, whole_facts
 from .checks import published_files, run_without_package
 
-CURVE_FILE = "learning_curve.png"
 #: Invented sentences from many kinds of text, so that every model finds entities in some of them.
 SENTENCES = (
     "Marta Olsen flew from Oslo to Lisbon to meet the board of Fernbridge Bank .",
@@ -64,7 +65,8 @@ def write_card(
     Args:
         folder: The model's folder, with its facts.
         seeds_of: Folders of runs that only differ in their seed.
-        sentences: Sentences from which examples are chosen; by default the built-in ones.
+        sentences: Sentences from which examples are chosen; by default held-out sentences of the corpus that
+            training wrote, or the built-in ones.
         name: The model's name; by default the name of its folder.
         overwrite: Replace an existing card.
         metadata: `license`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
@@ -80,9 +82,14 @@ def write_card(
         raise ValueError(f"{folder / CARD_FILE} exists; move it away, or replace it by --overwrite.")
     names = published_files(folder)
     facts = read_facts(folder)
-    card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
-    if sha256_of(folder / facts["model"]["file"]) != facts["model"]["sha256"]:
+    if sha256_of(folder / SAFE_WEIGHTS_NAME) != facts["model"].get("sha256"):
         raise ValueError(f"{folder}: the weights are not those of {FACTS_FILE}; train the model again.")
+    with whole_facts(folder):
+        card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
+        card.text()
+        card = replace(card, drawn=draw_curve(facts["curve"], folder / CURVE_FILE))
+    if not sentences and (folder / EXAMPLES_FILE).is_file():
+        sentences = read_text(folder / EXAMPLES_FILE).splitlines()
     # Without a minimum score, as in the pipeline of the snippet.
     chosen = varied(Tagger.from_pretrained(str(folder), min_score=0), sentences or SENTENCES)
     card = replace(
@@ -90,7 +97,6 @@ def write_card(
         usage=_usage(card.name, chosen[0]),
         output=run_without_package(_usage("model", chosen[0]), folder, names).strip(),
         sentences=tuple(chosen),
-        drawn=draw_curve(card, folder / CURVE_FILE),
     )
     return write_whole(folder / CARD_FILE, card.text())
 
@@ -109,31 +115,6 @@ def _usage(model: str, sentence: str) -> str:
 
 def _quoted(text: str) -> str:
     return f'"{text}"' if text.isprintable() and not set(text) & set('"\\') else repr(text)
-
-
-def draw_curve(card: Card, path: Path) -> bool:
-    """Draw loss and validation score of every epoch; return False without matplotlib or with fewer than two losses."""
-    curve, measure = card.facts["curve"], [*card.measures][-1]
-    losses = [(row["epoch"], row["loss"]) for row in curve if "loss" in row]
-    scores = [(row["epoch"], row["dev"][measure]) for row in curve if measure in row.get("dev", {})]
-    try:  # imported here because it takes a second; pyplot would keep global state
-        from matplotlib.figure import Figure
-    except ImportError:
-        return False
-    if len(losses) < 2:
-        return False
-    figure = Figure((6.5, 3.5), layout="constrained")
-    left = figure.subplots()
-    left.plot(*zip(*losses, strict=True), color="C0")
-    left.set_xlabel("epoch")
-    left.set_ylabel("loss", color="C0")
-    if scores:
-        right = left.twinx()
-        right.plot(*zip(*scores, strict=True), color="C1", linestyle="--")
-        right.set_ylabel(f"{card.measures[measure]} on validation (%)", color="C1")
-    with replacing(path) as new:
-        figure.savefig(new, format="png", dpi=120, metadata={"Software": None})
-    return True
 
 
 @dataclass(frozen=True)

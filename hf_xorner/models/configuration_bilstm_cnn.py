@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .configuration_tagger import SelfAttentionConfig, TaggerConfig
+from .configuration_tagger import LAYERS, RATE, UNITS, SelfAttentionConfig, TaggerConfig
 
 
 class BiLstmCnnConfig(TaggerConfig):
@@ -29,6 +29,7 @@ class BiLstmCnnConfig(TaggerConfig):
 }"""
 
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {"dropout_masks": ("sequence", "batch")}
+    bounds: ClassVar = {"hidden_size": UNITS, "num_hidden_layers": LAYERS, "dropout": RATE}
 
     hidden_size: int = 100
     num_hidden_layers: int = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .configuration_tagger import TaggerConfig
+from .configuration_tagger import RATE, UNITS, TaggerConfig
 
 
 class GrnConfig(TaggerConfig):
@@ -27,8 +27,7 @@ class GrnConfig(TaggerConfig):
         max_word_chars: 200, as neither the paper nor its program truncates words.
         char_dim, char_filters, char_widths: 30, 30 and 3; filters have biases and read no character types.
         char_windows: "centred" on each character of a word (eq. 2), with zeros beyond its ends (`char_padding=1`,
-            `char_pads="zeros"`). chen2019's program ("all" with "word_end") fills words up to the batch's longest with
-            a trained vector; here, up to `max_word_chars`, so that results do not depend on the batch.
+            `char_pads="zeros"`). chen2019's program fills words up to the batch's longest with a trained vector.
         initializer: "kaiming". In chen2019's program the relation layer starts within ±1/√hidden_size.
         feature_dropout: 0.5, on [word ; characters].
         decoder: "crf", with `crf_boundaries="start"`: eq. 9 begins with y_0; chen2019's program has "both".
@@ -46,6 +45,8 @@ class GrnConfig(TaggerConfig):
 }"""
 
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {"relation": ("gated", "direct", "scalar_gate", "none")}
+    bounds: ClassVar = {"hidden_size": UNITS, "context_widths": UNITS, "dropout": RATE}
+    odd: ClassVar = ("context_widths",)
 
     hidden_size: int = 400
     context_widths: list[int] | tuple[int, ...] = (1, 3, 5)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .configuration_tagger import TaggerConfig
+from typing import ClassVar
+
+from .configuration_tagger import LAYERS, RATE, UNITS, TaggerConfig
 
 
 class IdCnnConfig(TaggerConfig):
@@ -37,6 +39,15 @@ class IdCnnConfig(TaggerConfig):
   booktitle = {Proceedings of the Conference on Empirical Methods in Natural Language Processing},
   year      = {2017},
 }"""
+
+    bounds: ClassVar = {
+        "hidden_size": UNITS,
+        "filter_width": UNITS,
+        "dilations": UNITS,
+        "iterations": LAYERS,
+        "dropout": RATE,
+    }
+    odd: ClassVar = ("filter_width",)
 
     hidden_size: int = 300
     filter_width: int = 3

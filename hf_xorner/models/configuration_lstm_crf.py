@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .configuration_tagger import TaggerConfig
+from .configuration_tagger import SIZE, UNITS, TaggerConfig
 
 
 class LstmCrfConfig(TaggerConfig):
@@ -39,6 +39,7 @@ class LstmCrfConfig(TaggerConfig):
 }"""
 
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {"cell": ("coupled", "standard")}
+    bounds: ClassVar = {"hidden_size": UNITS, "tanh_size": SIZE}
 
     hidden_size: int = 100
     cell: str = "coupled"

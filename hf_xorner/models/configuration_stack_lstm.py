@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .configuration_lstm_crf import LstmCrfConfig
-from .configuration_tagger import TaggerConfig
+from .configuration_tagger import LAYERS, RATE, SIZE, UNITS, TaggerConfig
 
 
 class StackLstmConfig(TaggerConfig):
@@ -21,18 +21,10 @@ class StackLstmConfig(TaggerConfig):
         cell: The cells of these LSTMs and of the composition. "coupled": the forget gate is 1 − i, and i and o read
             the cell through full matrices (lample2016, and the first release of its program; see also
             `char_lstm_cell`). "standard": the usual LSTM (the program's later release).
-        word_layer_size: Units of a relu layer between a word's features and the LSTMs (lample2016's program: 100); 0
-            for none, as in the paper.
         action_dim: Size of an action's vector (lample2016: 16).
         label_dim: Size of the vector of a chunk's type (lample2016: 20).
-        composition: How a bidirectional LSTM computes the vector of a chunk. "token": it reads the words and then the
-            type; its last states are the vector (lample2016). "guarded": it reads the vector of the empty stack and
-            then the words; the vector is relu(W h + R r + b) of its last states h and the type r, and has the size of
-            a word (lample2016's program).
-        composition_size: Units of that LSTM in each direction, unspecified in the paper (its program: 100).
-        composition_layers: Layers of that LSTM, unspecified in the paper (its program: 2).
-        outside: The input of the output's LSTM for OUT. "composed": a chunk of one word without type (lample2016).
-            "word": the word itself (lample2016's program); it needs "guarded" composition.
+        composition_size: Units in each direction of the bidirectional LSTM that computes the vector of a chunk; the
+            paper does not say (its program: 100).
         dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper has feature dropout
             only).
 
@@ -52,20 +44,22 @@ class StackLstmConfig(TaggerConfig):
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {
         "cell": ("coupled", "standard"),
         "tag_scheme": ("bioes",),
-        "composition": ("token", "guarded"),
-        "outside": ("composed", "word"),
+    }
+    bounds: ClassVar = {
+        "hidden_size": UNITS,
+        "num_hidden_layers": LAYERS,
+        "action_dim": SIZE,
+        "label_dim": SIZE,
+        "composition_size": UNITS,
+        "dropout": RATE,
     }
 
     hidden_size: int = 100
     num_hidden_layers: int = 2
     cell: str = "coupled"
-    word_layer_size: int = 0
     action_dim: int = 16
     label_dim: int = 20
-    composition: str = "token"
     composition_size: int = 50
-    composition_layers: int = 1
-    outside: str = "composed"
     dropout: float = 0.0
     word_dim: int = 100
     singleton_dropout: float = 0.5
@@ -78,9 +72,3 @@ class StackLstmConfig(TaggerConfig):
     malformed_spans: str = "repair"
     loss_reduction: str = "sum"
     initializer: str = "uniform"
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        """Check the shared fields and these."""
-        super().__post_init__(**kwargs)
-        if self.outside == "word" and self.composition == "token":
-            raise ValueError('outside="word" needs composition="guarded", which makes chunks as large as words.')

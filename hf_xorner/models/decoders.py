@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
 from .crf import Chain, best_path, cross_entropy, negative_log_likelihood, pair_posterior, posterior
-from .layers import readable
+from .layers import length_mask, readable
 from .tags import IGNORED, TagSpace
 
 #: For each parameter, the names of the entries of each dimension; None for a dimension that does not depend on labels.
@@ -108,13 +108,13 @@ class SoftmaxDecoder(Decoder):
 
     def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """Cross-entropy with the teacher's marginals of each word: (B,)."""
-        inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+        inside = length_mask(lengths, scores.shape[1])
         log_probs = self.tempered(scores).masked_fill(~inside.unsqueeze(2), 0).log_softmax(-1)  # padding may hold NaN
         return -(pairs.sum(2) * log_probs).sum((1, 2))
 
     def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor) -> Tensor:
         """Products of the probabilities of neighbouring words, (B, T, K, K)."""
-        inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+        inside = length_mask(lengths, scores.shape[1])
         words = torch.where(inside.unsqueeze(2), self.tempered(scores).softmax(-1), 0)
         pairs = words.new_zeros(*words.shape, words.shape[2])
         pairs[:, :1, 0] = words[:, :1]

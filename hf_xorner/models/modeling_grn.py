@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from .configuration_grn import GrnConfig
-from .layers import Layout, dropout, readable
+from .layers import Layout, dropout, length_mask, readable
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 #: Elements of a slice of the computation over pairs of words, to fit a CPU's caches and to occupy a GPU.
@@ -76,7 +76,7 @@ class Relation(nn.Module):
         u, v = (part.to(wide_type(part)) for part in self.projection(states, lengths))
         # The faster matrix product is inexact for small norms.
         norms = torch.cdist(u, -v, compute_mode="donot_use_mm_for_euclid_dist")
-        within = torch.arange(states.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+        within = length_mask(lengths, states.shape[1])
         return norms.masked_fill(~(within.unsqueeze(2) & within.unsqueeze(1)), 0)
 
 
@@ -133,7 +133,7 @@ def wide_type(values: Tensor) -> torch.dtype:
 
 def beyond(states: Tensor, lengths: Tensor) -> Tensor:
     """Mask of padding in (B, T, …): (B, T, 1)."""
-    return (torch.arange(states.shape[1], device=lengths.device) >= lengths.unsqueeze(1)).unsqueeze(2)
+    return ~length_mask(lengths, states.shape[1]).unsqueeze(2)
 
 
 def true_lengths(lengths: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ class IdCnnEncoder(Encoder):
         self.block = nn.ModuleList(
             DilatedConvolution(config.hidden_size, width, dilation) for dilation in config.dilations
         )
-        self.reach = max(config.dilations) * (width // 2)  # words that a layer reads on either side
+        self.reach = max(config.dilations, default=0) * (width // 2)  # words that a layer reads on either side
         self.iterations = config.iterations
         self.loss_each_iteration = config.loss_each_iteration
         self.dropout = config.dropout

@@ -17,7 +17,7 @@ class LstmCrfEncoder(Encoder):
 
     def __init__(self, config: LstmCrfConfig, input_size: int) -> None:
         super().__init__()
-        self.lstm = build_layer(config.cell, input_size, config.hidden_size, config.learned_start)
+        self.lstm = build_layer(config.cell, input_size, config.hidden_size)
         self.output_size = config.tanh_size or 2 * config.hidden_size
         self.hidden = nn.Linear(2 * config.hidden_size, config.tanh_size) if config.tanh_size else None
 

@@ -56,12 +56,10 @@ class Stepper:
         self.to_actions = scorer.classifier.weight.T.contiguous()
         self.to_output = output.weight_ih.T.contiguous()
         # Input products of the lowest layers for every word and action.
-        self.products = scorer.composition.products(flat, scorer.stack.start)
-        outside = flat
-        if not scorer.raw_words_outside:
-            every_word = torch.arange(len(flat), device=flat.device)
-            types = torch.full_like(every_word, scorer.system.num_types)
-            outside = scorer.composition(self.products, every_word.unsqueeze(1), torch.ones_like(every_word), types)
+        self.products = scorer.composition.products(flat)
+        every_word = torch.arange(len(flat), device=flat.device)
+        types = torch.full_like(every_word, scorer.system.num_types)
+        outside = scorer.composition(self.products, every_word.unsqueeze(1), torch.ones_like(every_word), types)
         self.gates_of_outs = torch.addmm(output.bias[0], outside, self.to_output)
         self.gates_of_shifts = torch.addmm(stack.bias[0], flat, stack.weight_ih.T)
         self.gates_of_actions = torch.addmm(history.bias[0], scorer.actions.weight, history.weight_ih.T)
@@ -286,22 +284,17 @@ def _normal(weights: Tensor) -> Tensor:
 
 
 class WordVectors(Encoder):
-    """The features, or a relu layer over them. The LSTMs depend on the actions and belong to the decoder."""
+    """The features; the LSTMs depend on the actions and belong to the decoder."""
 
     def __init__(self, config: StackLstmConfig, input_size: int) -> None:
         super().__init__()
-        size = config.word_layer_size
-        self.hidden = nn.Linear(input_size, size) if size else None
-        self.output_size = size or input_size
+        self.output_size = input_size
 
     def forward(
         self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
-        """features (B, T, d) → (B, T, output_size)."""
-        if self.hidden is None:
-            return Encoded(features)
-        states = self.hidden(features).relu()
-        return Encoded(states, (states,) if output_hidden_states else ())
+        """Return the features (B, T, d)."""
+        return Encoded(features)
 
 
 class StackLstmForTokenClassification(TaggerForTokenClassification):

@@ -126,55 +126,36 @@ class SpanComposition(nn.Module):
     """g: one vector of the words u, …, v of a chunk and its type y (lample2016, section 3.2).
 
     A bidirectional LSTM reads the words and then the type's vector r_y, projected to the size of a word; g consists of
-    the last states of both directions. With "guarded" chunks (its program) it reads the vector of the empty stack and
-    then the words, and g = relu(W [h→ ; h←] + R r_y + b). Words outside of chunks have their own type.
+    the last states of both directions. Words outside of chunks have their own type.
     """
 
     def __init__(self, config: StackLstmConfig, num_types: int, word_size: int) -> None:
         super().__init__()
-        self.token = config.composition == "token"
         self.types = nn.Embedding(num_types + 1, config.label_dim)  # the last is for words outside
-        size = config.composition_size
-        self.layer = build_layer(config.cell, word_size, size)
-        self.above = nn.ModuleList(build_layer(config.cell, size, size) for _ in range(config.composition_layers - 1))
+        self.layer = build_layer(config.cell, word_size, config.composition_size)
         self.label = nn.Linear(config.label_dim, word_size, bias=False)
-        self.states = None if self.token else nn.Linear(2 * size, word_size)
-        self.output_size = 2 * size if self.token else word_size
+        self.output_size = 2 * config.composition_size
 
-    def products(self, words: Tensor, guard: Tensor) -> Tensor:
-        """Input products of both directions for words (N, d), the vector of the empty stack (d,) and types.
-
-        Returns:
-            (2, N + 1 + types, gates · H).
-        """
-        tokens = torch.cat([words, guard.unsqueeze(0), self.label(self.types.weight)])
+    def products(self, words: Tensor) -> Tensor:
+        """Input products of both directions for words (N, d) and types: (2, N + types, gates · H)."""
+        tokens = torch.cat([words, self.label(self.types.weight)])
         return self.layer.products(tokens.expand(2, -1, -1))
 
     def forward(self, products: Tensor, place: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
         """Compose chunks of words at indices (N, L) of `products`, right-padded, of lengths and types (N,): (N, g)."""
         first_type = products.shape[1] - self.types.num_embeddings
-        if not self.token:
-            place, lengths = F.pad(place, (1, 0), value=first_type - 1), lengths + 1
-        steps = torch.arange(place.shape[1] + self.token, device=place.device)
-        last = (lengths + self.token - 1).unsqueeze(1)  # the step of the last token
+        steps = torch.arange(place.shape[1] + 1, device=place.device)
+        last = lengths.unsqueeze(1)  # the step of the type, from the left
         ahead, behind = (index.clamp(0, place.shape[1] - 1).expand(len(place), -1) for index in (steps, last - steps))
         order = torch.stack([place.gather(1, ahead), place.gather(1, behind)])  # (2, N, steps)
-        if self.token:
-            types_at = torch.stack([steps == last, (steps == 0).expand(len(place), -1)])
-            order = torch.where(types_at, first_type + types.unsqueeze(1), order)
+        types_at = torch.stack([steps == last, (steps == 0).expand(len(place), -1)])
+        order = torch.where(types_at, first_type + types.unsqueeze(1), order)
         rows = torch.stack([products[d].index_select(0, order[d].T.flatten()) for d in range(2)])
-        layers = (self.layer, *self.above)
-        states = [(products.new_zeros(2, len(place), self.layer.hidden_size),) * 2 for _ in layers]
+        h = c = products.new_zeros(2, len(place), self.layer.hidden_size)
         for step, gates in enumerate(rows.unflatten(1, (len(steps), len(place))).unbind(1)):
-            under_way = step <= last
-            for number, layer in enumerate(layers):
-                if number:
-                    gates = layer.products(states[number - 1][0])
-                before = states[number]
-                h, c = layer.step(gates, *before)
-                states[number] = torch.where(under_way, h, before[0]), torch.where(under_way, c, before[1])
-        ends = torch.cat(states[-1][0].unbind(0), -1)
-        return ends if self.states is None else torch.relu(self.states(ends) + self.label(self.types(types)))
+            after = self.layer.step(gates, h, c)
+            h, c = (torch.where(step <= last, *pair) for pair in zip(after, (h, c), strict=True))
+        return torch.cat(h.unbind(0), -1)
 
 
 class ActionScorer(nn.Module):
@@ -187,7 +168,6 @@ class ActionScorer(nn.Module):
         super().__init__()
         self.config = config
         self.system = TransitionSystem(tags)
-        self.raw_words_outside = config.outside == "word"
         self.composition = SpanComposition(config, self.system.num_types, word_size)
         self.actions = nn.Embedding(self.system.num_actions, config.action_dim)
         self.output = StackLstm(config, self.composition.output_size)
@@ -260,10 +240,8 @@ class ActionScorer(nn.Module):
 
     def composed(self, words: Tensor, place: Tensor, lengths: Tensor, types: Tensor, outside: Tensor) -> Tensor:
         """Input of the output's LSTM for chunks of words (W, d) at (N, L), and for words outside (M,): (N + M, g)."""
-        products = self.composition.products(words, self.stack.start)
+        products = self.composition.products(words)
         chunks = self.composition(products, place, lengths, types)
-        if self.raw_words_outside:
-            return torch.cat([chunks, _rows(words, outside)])
         no_type = torch.full_like(outside, self.system.num_types)
         return torch.cat([chunks, self.composition(products, outside.unsqueeze(1), torch.ones_like(outside), no_type)])
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .layers import length_mask
 from .tags import IGNORED, TagSpace
 from .word_ids import BEGIN, END, INSIDE, OUTSIDE, SINGLE
 
@@ -89,7 +90,7 @@ class TransitionSystem:
         tag = inner.clamp(min=0)
         tables = self.tags.on(inner.device)
         kind = torch.where(known, tables.kind[tag], OUTSIDE)
-        word = torch.arange(time, device=inner.device) < lengths.unsqueeze(1)
+        word = length_mask(lengths, time)
         closes = word & ((kind == END) | (kind == SINGLE))
         take = torch.where(kind == OUTSIDE, OUT, SHIFT)
         reduce = FIRST_REDUCE + tables.entity_type[tag]

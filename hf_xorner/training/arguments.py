@@ -97,12 +97,6 @@ class RunArguments(Reading):
         choices=("keep", "zero"),
     )
     fallback: list[str] = option([], f"Forms in which unknown words are looked up, in order: {', '.join(FALLBACKS)}.")
-    character_types: str = option(
-        "unicode",
-        'Characters that count as letters, digits and punctuation for the character CNN: "unicode", or only "ascii" '
-        "(li2020's program).",
-        choices=("unicode", "ascii"),
-    )
     vectors: str | None = option(
         None,
         'Pretrained word vectors: a file, or owner/name:file on the Hub. "auto", for English text: vectors of word '
@@ -454,7 +448,6 @@ def adopt(run: RunArguments, explicit: Collection[str] | None = None) -> None:
         "digits": tokenizer.init_kwargs["digits"],
         "fallback": list(tokenizer.init_kwargs["fallback"]),
         "max_word_pieces": tokenizer.max_word_pieces,
-        "character_types": tokenizer.character_types,
         "vectors_as": use_of_vectors(config) or run.vectors_as,
     }
     for name, value in settings.items():

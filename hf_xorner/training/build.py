@@ -20,7 +20,7 @@ from ..models.configuration_tagger import TaggerConfig
 from ..models.features import WordFeatures, rows_of_words, trained_words
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer, known_forms, may_be_known
-from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID, WordPieces, character_ids, code_points
+from ..models.word_ids import RESERVED_CHARACTER_TYPES, WordPieces, character_ids, code_points
 from ..registration import CONFIGS
 from ..vectors.distill import (
     AUTO,
@@ -74,7 +74,6 @@ def extended(
         trained_vocab_size=len(trained_words),
         first_singleton_id=len(more),
         max_word_pieces=tokenizer.max_word_pieces,
-        character_types=tokenizer.character_types,
     )
 
 
@@ -122,11 +121,6 @@ def carry_over(
     tensors = new.state_dict()
     for name, values in old.state_dict().items():
         fill_rows(tensors[name], values, places.get(name, ()))
-    if old.config.unknown_word == "vector_and_casing":
-        # In this case, the vector of unknown words is a separate weight.
-        before = _words_before(old_tokenizer, new_tokenizer)[: trained_words(new.config)]
-        unknown = (before == UNKNOWN_ID).nonzero().flatten()[1:]  # without id 1
-        new.features.words.weight[unknown] = old.features.unknown[: old.config.word_dim]
 
 
 def fill_rows(target: Tensor, values: Tensor, places: Places) -> None:
@@ -274,7 +268,7 @@ def build_afresh(
         vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors)
     if run.composed:
         composition = read_composition(run.composed)
-    names = ("min_count", "casing", "digits", "fallback", "max_word_pieces", "character_types")
+    names = ("min_count", "casing", "digits", "fallback", "max_word_pieces")
     tokenizer = WordCharTokenizer.from_corpus(
         sentences,
         max_word_chars=config_fields.get("max_word_chars", config_class.max_word_chars),

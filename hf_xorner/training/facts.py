@@ -8,7 +8,8 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset, DatasetDict
+from jinja2 import TemplateError
 from transformers import Trainer, TrainerCallback
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
@@ -23,6 +25,7 @@ from transformers.trainer_callback import ExportableState
 from ..corpora.assemble import TOKENS, TRAIN, split_fingerprint
 from ..corpora.hold_out import HeldOut
 from ..corpora.statistics import corpus_statistics
+from ..errors import first_line
 from ..files import FACTS_FILE, expanded, file_fingerprint, model_folder, write_whole
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
@@ -79,7 +82,27 @@ def differences(checkpoint: Path, facts: Mapping[str, Any]) -> list[str]:
 
 def read_facts(folder: str | Path) -> dict[str, Any]:
     """Read the facts in a model's folder; docs/formats.md describes them."""
-    return json.loads((Path(folder) / FACTS_FILE).read_text(encoding="utf-8"))
+    with whole_facts(folder):
+        facts = json.loads((Path(folder) / FACTS_FILE).read_text(encoding="utf-8"))
+        return {**facts, "model": {**facts["model"]}}
+
+
+@contextmanager
+def whole_facts(folder: str | Path) -> Iterator[None]:
+    """Convert errors for facts that are not JSON, or lack something, to a ValueError of one sentence."""
+    try:
+        yield
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        TemplateError,
+        json.JSONDecodeError,
+        UnicodeError,
+    ) as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ValueError(f"{Path(folder) / FACTS_FILE} is not complete ({reason}); copy it again.") from error
 
 
 def options_of(

@@ -10,31 +10,10 @@ from transformers import AutoConfig, PreTrainedConfig
 
 from .word_ids import RESERVED_CHARACTER_TYPES
 
-#: Least and greatest values of fields, also of the numbers in lists. Real models are far from the greatest; beyond
-#: them, loading a file would take all memory or hours. Fields that are not listed have the bounds of their annotation.
-BOUNDS: dict[str, tuple[float, float]] = {
-    "int": (0, 1 << 14),
-    "int | None": (0, 1 << 27),
-    "float": (0, 0.99),
-    "list[int] | tuple[int, ...]": (0, 1 << 14),
-    "vocab_size": (0, 1 << 27),
-    **dict.fromkeys(("hidden_size", "composition_size", "char_lstm_size"), (1, 1 << 14)),
-    **dict.fromkeys(("num_hidden_layers", "composition_layers", "char_lstm_layers", "iterations"), (1, 100)),
-    **dict.fromkeys(("context_window", "attention_window"), (1, 1 << 20)),
-    **dict.fromkeys(("context_overlap", "attention_overlap"), (0, 1 << 20)),
-    **dict.fromkeys(("context_prefix", "context_suffix"), (0, 1 << 24)),
-    **dict.fromkeys(("char_widths", "dilations"), (1, 1 << 14)),
-    "char_vocab_size": (0, 1 << 21),
-    "piece_vocab_size": (0, 1 << 24),
-    "max_word_chars": (1, 4096),
-    "max_word_pieces": (0, 1024),
-    "singleton_dropout": (0, 1),
-    "initializer_range": (0, 100),
-    "score_temperature": (0.01, 100),
-}
+#: Bounds of fields: sizes, units of a layer and widths of its windows, numbers of layers, dropout.
+SIZE, UNITS, LAYERS, RATE = (0, 1 << 14), (1, 1 << 14), (1, 100), (0, 0.99)
+_WORDS, _WINDOW, _OVERLAP, _PIECES = (0, 1 << 27), (1, 1 << 20), (0, 1 << 20), (0, 1 << 24)
 _MOST_LABELS, _LONGEST_LIST = 4096, 100
-_ODD = ("context_widths", "filter_width")
-_NOT_EMPTY = ("char_widths", "dilations")
 
 #: Types in transformers of text encoders that return one state per piece.
 ENCODERS = (
@@ -94,17 +73,11 @@ class TaggerConfig(PreTrainedConfig):
         char_padding: Padding characters on either side of a word's row of `max_word_chars` in the character CNN
             (ma2016's program: 2; chen2019: 1).
         char_pads: Vectors of padding in the character CNN. "learned": the trained vector of id 0 (li2020). "zeros".
-            "word_end": id 0 marks the end of a word and fills its row, with zeros on either side of the row (the
-            programs of ma2016 and chen2019).
         char_windows: Windows over which the character CNN takes its maximum. "all": all in the padded row. "centred":
             those centred on a character of the word (chen2019, eq. 2).
         char_dropout: Dropout on the vectors of characters, separate for each occurrence of a word (ma2016: 0.5).
         char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
         char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
-        char_lstm_layers: Layers of the character LSTM; each direction reads its own states below (the program of
-            lample2016's Stack-LSTM: 2).
-        char_boundaries: The character LSTM also reads trained vectors of a word's start and end (the same program).
-        learned_start: Coupled cells start from learned states instead of zeros (lample2016's program).
         skip_unknown_chars: Skip unknown characters in the character LSTM (lample2016's program).
         casing_features: Add a one-hot vector of the word's casing (li2020).
         shape_dim: Size of a learned vector of the word's shape: all capitals, first capital, some capital, no capital
@@ -123,8 +96,6 @@ class TaggerConfig(PreTrainedConfig):
         context_overlap: Pieces that two neighbouring windows share.
         context_prefix: The encoder's ids of the special pieces before a sentence.
         context_suffix: The encoder's ids of the special pieces after a sentence.
-        unknown_word: Features of an unknown word. "vector": the word vector of id 1 and its own casing.
-            "vector_and_casing": one trained vector for both (li2020's program).
         decoder: "softmax" (each word is labelled independently) or "crf" (all words of a sentence jointly).
         conditioned_transitions: The CRF's transition scores depend on the words (ma2016).
         crf_emissions: A CRF with conditioned transitions also scores single tags. False: it only scores pairs of tags
@@ -155,10 +126,9 @@ class TaggerConfig(PreTrainedConfig):
         "loss_reduction": ("token", "sentence", "sum"),
         "tag_scheme": ("bioes", "iob2"),
         "malformed_spans": ("drop", "repair"),
-        "unknown_word": ("vector", "vector_and_casing"),
         "char_features": ("cnn", "lstm", "none"),
         "char_activation": ("none", "tanh"),
-        "char_pads": ("learned", "zeros", "word_end"),
+        "char_pads": ("learned", "zeros"),
         "char_windows": ("all", "centred"),
         "char_lstm_cell": ("standard", "coupled"),
         "crf_boundaries": ("both", "start", "none"),
@@ -166,6 +136,26 @@ class TaggerConfig(PreTrainedConfig):
         "static_bits": (32, 16, 8, 4),
         "composed_bits": (32, 16, 8, 4),
     }
+    #: Least and greatest values of the fields that this class adds, also of the numbers in lists. Real models are far
+    #: from the greatest; beyond them, loading a file would take all memory or hours.
+    bounds: ClassVar[dict[str, tuple[float, float]]] = {
+        **dict.fromkeys(("vocab_size", "trained_vocab_size", "first_singleton_id"), _WORDS),
+        **dict.fromkeys(("word_dim", "static_dim", "char_dim", "char_filters", "char_padding", "shape_dim"), SIZE),
+        **dict.fromkeys(("composed_dim", "context_layers"), SIZE),
+        **dict.fromkeys(("char_widths", "char_lstm_size"), UNITS),
+        **dict.fromkeys(("piece_vocab_size", "context_prefix", "context_suffix"), _PIECES),
+        **dict.fromkeys(("char_dropout", "feature_dropout"), RATE),
+        "singleton_dropout": (0, 1),
+        "char_vocab_size": (0, 1 << 21),
+        "max_word_chars": (1, 4096),
+        "max_word_pieces": (0, 1024),
+        "context_window": _WINDOW,
+        "context_overlap": _OVERLAP,
+        "score_temperature": (0.01, 100),
+        "initializer_range": (0, 100),
+    }
+    #: Fields of this class that must be odd, so that windows are centred on a word.
+    odd: ClassVar[tuple[str, ...]] = ()
 
     id2label: dict[int, str] | None = None
     label2id: dict[str, int] | None = None
@@ -194,9 +184,6 @@ class TaggerConfig(PreTrainedConfig):
     char_dropout: float = 0.0
     char_lstm_size: int = 25
     char_lstm_cell: str = "standard"
-    char_lstm_layers: int = 1
-    char_boundaries: bool = False
-    learned_start: bool = False
     skip_unknown_chars: bool = False
     casing_features: bool = True
     shape_dim: int = 0
@@ -212,7 +199,6 @@ class TaggerConfig(PreTrainedConfig):
     context_overlap: int = 128
     context_prefix: list[int] | tuple[int, ...] = ()
     context_suffix: list[int] | tuple[int, ...] = ()
-    unknown_word: str = "vector"
     decoder: str = "softmax"
     conditioned_transitions: bool = False
     crf_emissions: bool = True
@@ -268,6 +254,8 @@ class TaggerConfig(PreTrainedConfig):
             )
         if self.char_features != "cnn":
             return
+        if not self.char_widths:
+            raise ValueError('char_widths=[] must be one width or more; char_features="none" reads no characters.')
         reach = max(self.char_widths) // 2
         if self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
             raise ValueError(f"max_word_chars={self.max_word_chars} is less than the character CNN's widest filter.")
@@ -293,32 +281,37 @@ class TaggerConfig(PreTrainedConfig):
             )
 
     def _check_values(self) -> None:
-        """Check the bounds of numbers, and choices."""
-        for entry in fields(self):
-            kind = str(entry.type)
-            bounds, value = BOUNDS.get(entry.name) or BOUNDS.get(kind), getattr(self, entry.name)
-            if isinstance(value, int) and "list" in kind:
-                setattr(self, entry.name, value := (value,))
-            if kind == "bool" and not isinstance(value, bool):
-                raise ValueError(f"{entry.name}={value!r} must be true or false.")
-            if bounds is None or (value is None and "None" in kind):
+        """Check the bounds of numbers, and choices; defaults show the types of fields."""
+        defaults = {entry.name: entry.default for entry in fields(self)}
+        for name, default in defaults.items():
+            if isinstance(default, bool) and not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be true or false.")
+        for name, (least, most) in self._declared("bounds").items():
+            value, default = getattr(self, name), defaults[name]
+            if isinstance(value, int) and isinstance(default, tuple):
+                setattr(self, name, value := (value,))
+            if value is None and default is None:
                 continue
-            least, most = bounds
-            values = value if isinstance(value, (list, tuple)) and "list" in kind else [value]
-            number_type, whole = ((int, float), "") if "float" in kind else (int, ", and whole")
+            values = value if isinstance(value, (list, tuple)) and isinstance(default, tuple) else [value]
+            number_type, whole = ((int, float), "") if isinstance(default, float) else (int, ", and whole")
             numbers = all(isinstance(number, number_type) and least <= number <= most for number in values)
-            if len(values) > _LONGEST_LIST or not numbers or (not values and entry.name in _NOT_EMPTY):
-                raise ValueError(f"{entry.name}={repr(value)[:100]} must be from {least} to {most:,}{whole}.")
-            if entry.name in _ODD and not all(number % 2 for number in values):
-                raise ValueError(f"{entry.name}={value} must be odd, so that windows are centred on a word.")
+            if len(values) > _LONGEST_LIST or not numbers:
+                raise ValueError(f"{name}={repr(value)[:100]} must be from {least} to {most:,}{whole}.")
+            if name in self.odd and not all(number % 2 for number in values):
+                raise ValueError(f"{name}={value} must be odd, so that windows are centred on a word.")
         if sorted(self.id2label or ()) != [*range(len(self.id2label or ()))]:
             raise ValueError(f"id2label has the ids {sorted(self.id2label or ())}; number the labels from 0.")
         if len(self.id2label or ()) > _MOST_LABELS:
             raise ValueError(f"id2label has {len(self.id2label or ()):,} labels, more than {_MOST_LABELS:,}.")
-        for name, choices in ChainMap(*(vars(base).get("choices", {}) for base in type(self).__mro__)).items():
+        for name, choices in self._declared("choices").items():
             if (value := getattr(self, name)) not in choices:
                 names = ", ".join(map(repr, choices))
                 raise ValueError(f"{name}={value!r} is unknown to {type(self).__name__}; choose one of {names}.")
+
+    @classmethod
+    def _declared(cls, name: str) -> ChainMap[str, Any]:
+        """The `bounds` or `choices` of the fields of this class and its bases."""
+        return ChainMap(*(vars(base).get(name, {}) for base in cls.__mro__))
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
         """Return this config; transformers would mistake the field `decoder` for a nested config."""
@@ -354,6 +347,12 @@ class SelfAttentionConfig(TaggerConfig):
     """
 
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {"attention_initializer": ("head", "matrix")}
+    bounds: ClassVar = {
+        "num_attention_heads": SIZE,
+        "attention_head_dim": SIZE,
+        "attention_window": _WINDOW,
+        "attention_overlap": _OVERLAP,
+    }
 
     num_attention_heads: int = 5
     attention_head_dim: int = 40

@@ -1,4 +1,4 @@
-"""Layers that several architectures share: dropout, a layout for convolutions, self-attention."""
+"""Layers that several architectures share: masks, dropout, a layout for convolutions, self-attention."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def readable(values: Tensor) -> bool:
     On a GPU, the host would have to wait for the values; in a compiled graph, reading them causes a graph break.
     """
     return values.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def length_mask(lengths: Tensor, time: int) -> Tensor:
+    """True for the words of right-padded sentences: lengths (B,) → (B, T)."""
+    return torch.arange(time, device=lengths.device) < lengths.unsqueeze(1)
 
 
 # --- Dropout ---------------------------------------------------------------------------------------------------------
@@ -58,13 +63,12 @@ class Layout(NamedTuple):
     @classmethod
     def of(cls, lengths: Tensor, time: int, gap: int) -> Layout:
         """The layout of right-padded sentences (B, T) of the given lengths (B,), with at least `gap` zeros between."""
-        position = torch.arange(time, device=lengths.device)
-        within = position < lengths.unsqueeze(1)  # (B, T)
+        within = length_mask(lengths, time)
         if readable(lengths) and within.any():
             ends = (lengths + gap).cumsum(0)
             size = int(ends[-1])
             if size < WORTH_A_ROW * within.numel():
-                places = ((ends - lengths - gap).unsqueeze(1) + position)[within]
+                places = ((ends - lengths - gap).unsqueeze(1) + torch.arange(time))[within]
                 row = torch.zeros(size, dtype=torch.bool, device=lengths.device).index_fill(0, places, True)
                 return cls(row.view(1, 1, -1), len(lengths), time, within.flatten().nonzero().squeeze(1), places)
         return cls(within.unsqueeze(1), len(lengths), time)
@@ -140,7 +144,7 @@ class WindowedSelfAttention(nn.Module):
         query, key, value = (
             project(states).view(split).transpose(1, 2) for project in (self.query, self.key, self.value)
         )  # (B, heads, T, head_dim)
-        allowed = torch.arange(time, device=states.device) < lengths.unsqueeze(1)  # (B, T)
+        allowed = length_mask(lengths, time)
         # In a sentence without words all keys are allowed, so that the result is finite.
         mask = (allowed | ~allowed.any(-1, keepdim=True))[:, None, None, :]
         if not with_weights:

@@ -527,19 +527,15 @@ class CoupledBiLstmLayer(BiLayer):
 
     gates = 3
 
-    def __init__(self, input_size: int, hidden_size: int, learned_start: bool = False) -> None:
+    def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, hidden_size)
         self.weight_ch = nn.Parameter(torch.empty(2, 2 * hidden_size, hidden_size))
-        # The h and c of either direction before the first word; zeros unless learned (lample2016's program).
-        self.start = nn.Parameter(torch.empty(2, 2, hidden_size)) if learned_start else None
 
     def reset_parameters(self) -> None:
-        """As in the base class, with zero initial states."""
+        """As in the base class, for the peepholes as well."""
         super().reset_parameters()
         bound = self.glorot_bound(self.weight_ch)
         nn.init.uniform_(self.weight_ch, -bound, bound)
-        if self.start is not None:
-            nn.init.zeros_(self.start)
 
     def peepholes(self) -> Tensor:
         """The peepholes (2, H, 2H) of i and o."""
@@ -550,33 +546,27 @@ class CoupledBiLstmLayer(BiLayer):
     ) -> tuple[Tensor, RecurrentStates]:
         """See `coupled_steps`."""
         if states is None:
-            starts = self.first_states().unsqueeze(2).expand(-1, -1, sizes[0], -1)
+            starts = self.bias.new_zeros(2, 2, sizes[0], self.hidden_size)
         else:
             starts = torch.stack([values[:, : sizes[0]] for values in states], 1)
         _, _, hidden, cells = coupled_steps(products, self.weight_hh, self.weight_ch, starts, sizes)
         last_rows = slice(hidden.shape[1] - sizes[-1], None)
         return hidden[:, sizes[0] :], (hidden[:, last_rows], cells[:, last_rows])
 
-    def first_states(self) -> Tensor:
-        """h and c of either direction before the first word: (2, 2, H)."""
-        return self.bias.new_zeros(2, 2, self.hidden_size) if self.start is None else self.start
-
     @torch.compiler.disable
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """Step through the words; excluded from compiled graphs, which would unroll it."""
         packing = Packing.for_device(lengths, inputs.shape[2])
         products = self.products(packing.pack(inputs))
-        states = coupled_states(products, self.weight_hh, self.weight_ch, self.first_states(), packing)
+        start = products.new_zeros(2, 2, self.hidden_size)
+        states = coupled_states(products, self.weight_hh, self.weight_ch, start, packing)
         return packing.unpack(states, *inputs.shape[1:3])
 
 
-def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: bool = False) -> BiLayer:
-    """A layer of "rnn", "standard" (LSTM) or "coupled" (LSTM) cells; only the last can learn its initial states."""
-    if cell == "coupled":
-        return CoupledBiLstmLayer(input_size, hidden_size, learned_start)
-    if cell == "standard":
-        return BiLstmLayer(input_size, hidden_size)
-    return BiRnnLayer(input_size, hidden_size)
+def build_layer(cell: str, input_size: int, hidden_size: int) -> BiLayer:
+    """A layer of "rnn", "standard" (LSTM) or "coupled" (LSTM) cells."""
+    classes = {"rnn": BiRnnLayer, "standard": BiLstmLayer, "coupled": CoupledBiLstmLayer}
+    return classes[cell](input_size, hidden_size)
 
 
 @torch.compiler.disable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -16,7 +15,7 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .configuration_tagger import BOUNDS
+from .configuration_tagger import TaggerConfig
 from .word_ids import (
     CHARACTER_TYPE_CODES,
     FALLBACKS,
@@ -46,13 +45,7 @@ _PLACEHOLDER = "\ue000"
 _CONTINUATION = "\ue000\ue001"
 
 _WIDTHS = ("max_word_chars", "max_word_pieces")
-_CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero"), "character_types": ("unicode", "ascii")}
-
-#: The characters that have a type if `character_types` is "ascii".
-ASCII_CHARACTERS = string.ascii_letters + string.digits + string.punctuation
-
-#: The type letters of all other characters in this case, from their Unicode types.
-_BEYOND_ASCII = str.maketrans("Uldp", "Nn..")
+_CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero")}
 
 
 class WordCharTokenizer(PreTrainedTokenizerFast):
@@ -84,7 +77,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         fallback: Sequence[str] = (),
         pieces: WordPieces | None = None,
         max_word_pieces: int = 12,
-        character_types: str = "unicode",
     ) -> WordCharTokenizer:
         """Build a tokenizer that knows the words and characters of a corpus.
 
@@ -100,9 +92,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 form, "zero" its form with every digit as 0, "lower_zero" both (lample2016: lower, lower_zero).
             pieces: The tokenizer of an encoder, for models that compose words of its pieces or read its states.
             max_word_pieces: Maximum pieces of a word; the fixed width of `piece_ids`.
-            character_types: Characters that count as letters, digits or punctuation for the character CNN: "unicode",
-                or "ascii" for these alone (li2020's program), all of which are then known. Casing always counts all
-                letters.
         """
         if isinstance(sentences, str):
             raise TypeError("from_corpus reads many sentences; give it a list of texts, or of lists of words.")
@@ -111,7 +100,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "digits": digits,
             "fallback": list(fallback),
             "max_word_chars": max_word_chars,
-            "character_types": character_types,
         }
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         surfaces: Counter[str] = Counter()
@@ -120,15 +108,12 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             if isinstance(sentence, str):
                 sentence = [word for word, _ in split.pre_tokenize_str(sentence)]
             surfaces.update(sentence)
-        words, counts = known_forms(surfaces, casing, digits)
-        characters = list(counts)
-        if character_types == "ascii":
-            characters += fold(ASCII_CHARACTERS, "keep", digits)
+        words, characters = known_forms(surfaces, casing, digits)
         known = {word: count for word, count in words.items() if count >= min_count}
         extra = [word for word in dict.fromkeys(vector_words) if word not in known and may_be_known(word)]
         return cls.from_vocabulary(
             [PAD, UNKNOWN, *known, *extra],
-            "".join(dict.fromkeys(characters)),
+            "".join(characters),
             pieces,
             **policies,
             trained_vocab_size=2 + len(known),
@@ -190,11 +175,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return self.init_kwargs["characters"]
 
     @property
-    def character_types(self) -> str:
-        """The characters that have a type: those of "unicode" or "ascii"."""
-        return self.init_kwargs["character_types"]
-
-    @property
     def max_word_chars(self) -> int:
         """Characters a word is cut or padded to."""
         return self.init_kwargs["max_word_chars"]
@@ -242,7 +222,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "first_singleton_id": self.init_kwargs["first_singleton_id"],
             "pad_token_id": self.pad_token_id,
             "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.characters),
-            "char_types": type_letters(self.characters, self.character_types == "ascii"),
+            "char_types": type_letters(self.characters),
             "max_word_chars": self.max_word_chars,
             "max_word_pieces": self.max_word_pieces,
             "piece_vocab_size": self.pieces.size if self.pieces else 0,
@@ -433,7 +413,7 @@ def check_policies(policies: dict[str, Any]) -> None:
         if step not in FALLBACKS:
             raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
     for name in _WIDTHS:
-        value, (least, most) = policies[name], BOUNDS[name]
+        value, (least, most) = policies[name], TaggerConfig.bounds[name]
         if type(value) is not int or not least <= value <= most:
             raise ValueError(f"{name}={value!r} must be a whole number from {least} to {most}.")
 
@@ -459,17 +439,7 @@ def may_be_known(word: str) -> bool:
 # --- Characters -----------------------------------------------------------------------------------------------------
 
 
-def type_letters(characters: str, ascii_only: bool = False) -> str:
-    """One letter per character id, the reserved ids included, for a config's `char_types`.
-
-    With `ascii_only`, all ASCII characters must be known, so that every unknown character is beyond ASCII.
-    """
-    letters = "".join(CHARACTER_TYPE_CODES[type_] for type_ in character_types()[code_points(characters)])
-    if not ascii_only:
-        return RESERVED_CHARACTER_TYPES + letters
-    non_ascii = (RESERVED_CHARACTER_TYPES + letters).translate(_BEYOND_ASCII)
-    size = len(RESERVED_CHARACTER_TYPES)
-    return non_ascii[:size] + "".join(
-        letter if character in ASCII_CHARACTERS else other
-        for character, letter, other in zip(characters, letters, non_ascii[size:], strict=True)
-    )
+def type_letters(characters: str) -> str:
+    """One letter per character id, the reserved ids included, for a config's `char_types`."""
+    types = character_types()[code_points(characters)]
+    return RESERVED_CHARACTER_TYPES + "".join(CHARACTER_TYPE_CODES[type_] for type_ in types)

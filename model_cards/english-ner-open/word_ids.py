@@ -22,9 +22,8 @@ UNKNOWN_ID = 1
 #: Casing and digits of the forms under which an unknown word is looked up.
 FALLBACKS = {"lower": ("lower", "keep"), "zero": ("keep", "zero"), "lower_zero": ("lower", "zero")}
 
-#: One letter per character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol; "N" and
-#: "n" upper- and lower-case letters that count for a word's casing and shape, but are "." for the character CNN.
-CHARACTER_TYPE_CODES = ".UldpNn"
+#: One letter per character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol.
+CHARACTER_TYPE_CODES = ".Uldp"
 
 #: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
 RESERVED_CHARACTER_TYPES = "..Uldp"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .configuration_tagger import SelfAttentionConfig
+from .configuration_tagger import RATE, UNITS, SelfAttentionConfig
 
 
 class CnnLstmCrfConfig(SelfAttentionConfig):
@@ -27,8 +27,7 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
         char_dim: 30.
         char_filters: 30, of one width, 3, over the vectors of characters alone.
         char_activation: "tanh", and `char_padding` 2: as in ma2016's program; the paper mentions neither.
-        char_pads: "learned": Figure 1 shows padding on both sides as character embeddings. ma2016's program:
-            "word_end".
+        char_pads: "learned": Figure 1 shows padding on both sides as character embeddings.
         feature_dropout: 0.5, and `char_dropout` alike.
         crf_emissions: False: ψ has a weight vector and a bias for each pair of labels (section 2.3), and nothing else.
         crf_boundaries: "start": the paper's first pair begins with a start symbol; its last pair ends with a word.
@@ -47,6 +46,7 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
 }"""
 
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {"encoder": ("lstm", "rnn")}
+    bounds: ClassVar = {"hidden_size": UNITS, "dropout": RATE}
 
     hidden_size: int = 200
     encoder: str = "lstm"

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .layers import readable
+from .layers import length_mask, readable
 from .tags import IGNORED
 
 #: Replaces −∞: the lowest log probability that is returned, and the log probability of forbidden gold tags.
@@ -74,7 +74,7 @@ class Alignment:
         self.time, self.batch = time, len(lengths)
         self.lengths = lengths
         self.step = torch.arange(time, device=lengths.device).unsqueeze(1)  # (T, 1)
-        self.inside = self.step < lengths  # (T, B)
+        self.inside = length_mask(lengths, time).t()  # (T, B)
         self.inside_pairs = self.inside[1:]  # (T − 1, B) pairs of neighbouring words, at the second word
 
     @cached_property
@@ -206,8 +206,8 @@ class LogMessages:
 class ScaledMessages:
     """Forward-backward on scaled probabilities in float64: each step is one matrix product, several times as fast.
 
-    `arriving` and `leaving` (T, 2, B, K) are sums over the paths to each tag, without and with its emission, from the
-    start and from the end of a sentence.
+    `with_emission` and `without` (T, 2, B, K) are sums over the paths to each tag, with and without its own emission,
+    from the start and from the end of a sentence, by step. `alpha` and `beta` (T, B, K) are by word.
 
     Emissions, transitions and each step are scaled to a maximum of 1. A weight that underflows may lose a path that
     later words favour; `exact` returns True if this did not happen.
@@ -219,41 +219,46 @@ class ScaledMessages:
             chain = chain._replace(emissions=chain.emissions.masked_fill((lengths == 0)[:, None, None], 0))
         self.chain, self.alignment = chain, Alignment(lengths, chain.emissions.shape[1])
         #: Maxima of each word (B, T), of each transition matrix, (B, T) or a number, and of start and end.
-        self.word_tops = chain.emissions.amax(2)
-        self.move_tops = chain.transitions.amax((-2, -1))
-        self.start_top, self.end_top = chain.start.amax(-1), chain.end.amax(-1)
-        self.moves = (chain.transitions - self.move_tops[..., None, None]).exp_()
-        emissions = self.alignment.align((chain.emissions - self.word_tops.unsqueeze(2)).exp_())
-        self.arriving, self.leaving = torch.empty_like(emissions), torch.empty_like(emissions)
+        self.emission_scale = chain.emissions.amax(2)
+        self.transition_scale = chain.transitions.amax((-2, -1))
+        self.start_scale, self.end_scale = chain.start.amax(-1), chain.end.amax(-1)
+        self.moves = (chain.transitions - self.transition_scale[..., None, None]).exp_()
+        emissions = self.alignment.align((chain.emissions - self.emission_scale.unsqueeze(2)).exp_())
+        self.with_emission, self.without = torch.empty_like(emissions), torch.empty_like(emissions)
         self.scales = torch.empty_like(emissions[..., :1])
-        weight = self.arriving[0]
-        weight[0], weight[1] = (chain.start - self.start_top.unsqueeze(-1)).exp(), (chain.end - self.end_top).exp()
+        weight = self.without[0]
+        weight[0], weight[1] = (chain.start - self.start_scale.unsqueeze(-1)).exp(), (chain.end - self.end_scale).exp()
         both = torch.stack([self.moves, self.moves.mT]) if not chain.conditioned else None
-        for step, (emission, arriving, leaving, scale) in enumerate(
-            by_step(emissions, self.arriving, self.leaving, self.scales)
+        for step, (emission, without, product, scale) in enumerate(
+            by_step(emissions, self.without, self.with_emission, self.scales)
         ):
             if step and both is not None:
-                torch.bmm(weight, both, out=arriving)
+                torch.bmm(weight, both, out=without)
             elif step:
                 step_moves = self.alignment.moves(self.moves, step)
-                torch.matmul(weight.unsqueeze(2), step_moves, out=arriving.unsqueeze(2))
-            weight = torch.mul(arriving, emission, out=leaving)
+                torch.matmul(weight.unsqueeze(2), step_moves, out=without.unsqueeze(2))
+            weight = torch.mul(without, emission, out=product)
             torch.amax(weight, 2, keepdim=True, out=scale)
             weight /= scale
 
-    @cached_property
-    def arriving_back(self) -> Tensor:
-        """Backward `arriving` in the order of the words, (T, B, K)."""
-        return self.alignment.mirror(self.arriving[:, 1])
+    @property
+    def alpha(self) -> Tensor:
+        """Forward sums, with the tag's emission."""
+        return self.with_emission[:, 0]
 
     @cached_property
-    def leaving_back(self) -> Tensor:
-        """Backward `leaving` in the order of the words, (T, B, K)."""
-        return self.alignment.mirror(self.leaving[:, 1])
+    def beta(self) -> Tensor:
+        """Backward sums, without the tag's emission."""
+        return self.alignment.mirror(self.without[:, 1])
+
+    @cached_property
+    def beta_with_emission(self) -> Tensor:
+        """Backward sums, with the tag's emission."""
+        return self.alignment.mirror(self.with_emission[:, 1])
 
     def exact(self) -> bool:
         """True if no weight of a reachable tag underflowed."""
-        weights = self.leaving
+        weights = self.with_emission
         reachable = self._reachable()
         if reachable is not None:
             weights = weights.masked_fill(~reachable, 1)
@@ -284,11 +289,11 @@ class ScaledMessages:
     def total(self) -> Tensor:
         """Log of the summed exponentiated scores of all paths: (B,)."""
         alignment = self.alignment
-        last = (alignment.at_last(self.leaving[:, 0]) * self.arriving[0, 1]).sum(1).log()
-        words = alignment.total(self.scales[:, 0, :, 0].log() + self.word_tops.t())
-        tops = self.move_tops
-        moves = alignment.total(tops.t()[1:]) if self.chain.conditioned else alignment.last * tops
-        return last + words + moves + self.start_top + self.end_top
+        last = (alignment.at_last(self.alpha) * self.without[0, 1]).sum(1).log()
+        words = alignment.total(self.scales[:, 0, :, 0].log() + self.emission_scale.t())
+        scale = self.transition_scale
+        moves = alignment.total(scale.t()[1:]) if self.chain.conditioned else alignment.last * scale
+        return last + words + moves + self.start_scale + self.end_scale
 
     def log_marginals(self, path: Tensor | None = None) -> Tensor:
         """Log probability of each tag of each word, (T, B, K), or only of the tags of a path (T, B): (T, B)."""
@@ -296,21 +301,21 @@ class ScaledMessages:
 
     def marginals(self, path: Tensor | None = None) -> Tensor:
         """Probability of each tag of each word, (T, B, K), or only of the tags of a path (T, B): (T, B)."""
-        both = self.leaving[:, 0] * self.arriving_back
+        both = self.alpha * self.beta
         total = both.sum(2, keepdim=True)
         return both.div_(total) if path is None else (both.gather(2, path.unsqueeze(2)) / total).squeeze(2)
 
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
         before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
-        suffix = self.leaving_back[1:].gather(2, after)
-        norm = self.arriving_back[:-1].gather(2, before)
+        suffix = self.beta_with_emission[1:].gather(2, after)
+        norm = self.beta[:-1].gather(2, before)
         return (suffix / norm).squeeze(2).mul_(moves_along(self.moves, path)).log_()
 
     def pair_counts(self, weight: Tensor) -> Tensor:
         """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
-        before, after = self.leaving[:-1, 0], self.leaving_back[1:]
-        norm = (self.arriving[1:, 0] * after).sum(2, keepdim=True)  # (T − 1, B, 1)
+        before, after = self.alpha[:-1], self.beta_with_emission[1:]
+        norm = (self.without[1:, 0] * after).sum(2, keepdim=True)  # (T − 1, B, 1)
         before = torch.where(self.alignment.inside_pairs.unsqueeze(2), before * (weight.unsqueeze(1) / norm), 0)
         if not self.chain.conditioned:
             return (before.flatten(0, 1).t() @ after.flatten(0, 1)).mul_(self.moves)
@@ -348,8 +353,7 @@ STEPS_TO_GROW = 8
 def path_score(chain: Chain, lengths: Tensor, path: Tensor) -> Tensor:
     """Score (B,) of a path (B, T) for each sentence: 0 for a sentence without words, −∞ for a forbidden path."""
     emissions, transitions, start, end = chain
-    path = path.t()
-    inside = torch.arange(len(path), device=path.device).unsqueeze(1) < lengths  # (T, B)
+    path, inside = path.t(), length_mask(lengths, path.shape[1]).t()  # (T, B)
     words = emissions.gather(2, path.t().unsqueeze(2)).squeeze(2).t()
     moves = moves_along(transitions, path)
     first = start.expand(emissions[:, 0].shape).gather(1, path[0].unsqueeze(1)).squeeze(1)
@@ -436,7 +440,7 @@ def cross_entropy(chain: Chain, lengths: Tensor, pairs: Tensor) -> Tensor:
 
     It is exact, since the score of a path is a sum over its pairs of neighbouring tags. 0 for a sentence without words.
     """
-    inside = torch.arange(chain.emissions.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+    inside = length_mask(lengths, chain.emissions.shape[1])
     words, moves, start, end = (scores.clamp(min=IMPOSSIBLE) for scores in chain)
     words = words.masked_fill(~inside.unsqueeze(2), 0)  # padding may hold NaN
     marginals = pairs.sum(2)
@@ -485,12 +489,12 @@ def posterior(
     if all_tags:
         even = -math.log(chain.emissions.shape[2])
         marginals = finite(sums.log_marginals()).where(inside.unsqueeze(2), even)
-        alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2)
+        marginal = marginals.gather(2, path.unsqueeze(2)).squeeze(2)
     else:
-        marginals, alone = None, finite(sums.log_marginals(path.t()))
+        marginals, marginal = None, finite(sums.log_marginals(path.t()))
     # NaN after a forbidden tag.
     following = finite(sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE))
-    steps = torch.stack([alone, torch.cat([alone[:, :1], following], 1)], 2)
+    steps = torch.stack([marginal, torch.cat([marginal[:, :1], following], 1)], 2)
     return marginals, steps.where(inside.unsqueeze(2), 0)
 
 
@@ -556,8 +560,7 @@ def has_free_words(gold: Tensor, lengths: Tensor) -> bool:
     """True if a word has no gold tag (B, T), or if the tags are not readable."""
     if not readable(gold):
         return True
-    words = torch.arange(gold.shape[1], device=gold.device) < lengths.unsqueeze(1)
-    return bool(((gold == IGNORED) & words).any())
+    return bool(((gold == IGNORED) & length_mask(lengths, gold.shape[1])).any())
 
 
 def doubled(chain: Chain, emissions: Tensor) -> Chain:

@@ -11,14 +11,14 @@ from torch.autograd.function import once_differentiable
 
 from .configuration_tagger import TaggerConfig
 from .contextual import ContextualFeatures
-from .frozen_vectors import ComposedVectors, StaticVectors, draw_vectors
+from .frozen_vectors import ComposedVectors, StaticVectors
 from .layers import dropout, readable
 from .recurrent import build_layer
 from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, UNKNOWN_ID
 
 PADDING = 0
-UPPER, LOWER, UNTYPED_UPPER = map(CHARACTER_TYPE_CODES.index, "UlN")
-CHARACTER_TYPES = UNTYPED_UPPER - UPPER
+UPPER, LOWER = map(CHARACTER_TYPE_CODES.index, "Ul")
+CHARACTER_TYPES = len(CHARACTER_TYPE_CODES) - 1  # without "."
 CASINGS = 4
 SHAPES = 4
 
@@ -48,15 +48,11 @@ class WordFeatures(nn.Module):
         # Persistent, since from_pretrained does not fill other buffers.
         self.register_buffer("char_types", _char_type_codes(config))
         size = config.word_dim + config.static_dim + CASINGS * config.casing_features
-        if config.unknown_word == "vector_and_casing":
-            self.unknown = nn.Parameter(torch.empty(size))
         encoders = [part for part in (self.chars, self.context) if part is not None]
         self.output_size = size + config.shape_dim + config.composed_dim + sum(part.output_size for part in encoders)
 
     def reset_parameters(self) -> None:
-        """Initialise the vector of unknown words; set the character types from the config."""
-        if self.config.unknown_word == "vector_and_casing":
-            draw_vectors(self.unknown, self.config)
+        """Set the character types from the config."""
         self.char_types.copy_(_char_type_codes(self.config))
 
     def forward(
@@ -65,17 +61,14 @@ class WordFeatures(nn.Module):
         """Compute the features of words, (B, T, output_size); the arguments are those of the model's `forward`."""
         input_ids = self.without_singletons(input_ids)
         words = self.words(rows_of_words(input_ids, self.config))
-        cased = _cased_types(self.char_types)
+        types = self.char_types
         vectors = [words]
         if self.static is not None:
             vectors.append(self.static(input_ids))
         if self.config.casing_features:
-            vectors.append(one_hot(casing_of(cased[char_ids]), CASINGS).to(words.dtype))
-        if self.config.unknown_word == "vector_and_casing":
-            known = (input_ids != UNKNOWN_ID).unsqueeze(-1)
-            vectors = [torch.where(known, torch.cat(vectors, -1), self.unknown)]
+            vectors.append(one_hot(casing_of(types[char_ids]), CASINGS).to(words.dtype))
         if self.shapes is not None:
-            vectors.append(self.shapes(shape_of(cased[char_ids], char_ids)))
+            vectors.append(self.shapes(shape_of(types[char_ids], char_ids)))
         if self.chars is not None:
             vectors.append(self.chars(char_ids, self.char_types))
         if self.composed is not None:
@@ -118,11 +111,6 @@ def rows_of_words(ids: Tensor, config: TaggerConfig) -> Tensor:
 def _char_type_codes(config: TaggerConfig) -> Tensor:
     """The type of each character id, an index into CHARACTER_TYPE_CODES: (characters,)."""
     return torch.tensor([CHARACTER_TYPE_CODES.index(letter) for letter in config.char_types], dtype=torch.uint8)
-
-
-def _cased_types(types: Tensor) -> Tensor:
-    """Types in which the untyped letters "N" and "n" count as upper- and lower-case."""
-    return torch.where(types < UNTYPED_UPPER, types, types - (UNTYPED_UPPER - UPPER))
 
 
 def one_hot(codes: Tensor, size: int) -> Tensor:
@@ -293,7 +281,7 @@ class CharacterCnn(CharacterEncoder):
         self.widths = tuple(config.char_widths)
         self.with_types = config.char_type_features
         self.with_tanh = config.char_activation == "tanh"
-        self.padding, self.pads = config.char_padding, config.char_pads
+        self.padding, self.zero_pads = config.char_padding, config.char_pads == "zeros"
         self.centred = config.char_windows == "centred"
         channels = config.char_dim + CHARACTER_TYPES * self.with_types
         self.convolutions = nn.ModuleList(
@@ -304,7 +292,7 @@ class CharacterCnn(CharacterEncoder):
     def padding_needed(self) -> int:
         """The reach of the widest filter, minus the padding that is always added."""
         reach = max(self.widths) // 2 if self.centred else max(self.widths)
-        return reach if self.pads == "word_end" else max(reach - self.padding, 0)
+        return max(reach - self.padding, 0)
 
     def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
         """Every filter's maximum over the positions of a word: rows (N, W) → (N, output_size)."""
@@ -325,12 +313,10 @@ class CharacterCnn(CharacterEncoder):
         chars = F.pad(chars, (1, 0), value=PADDING)
         characters, padding = self.vectors(chars), chars == PADDING
         if self.with_types:
-            types = one_hot(char_types[chars], len(CHARACTER_TYPE_CODES))[..., 1 : CHARACTER_TYPES + 1]
+            types = one_hot(char_types[chars], len(CHARACTER_TYPE_CODES))[..., 1:]
             characters = torch.cat([characters, types.to(characters.dtype)], -1)
-        if self.pads == "zeros":
+        if self.zero_pads:
             characters = characters.masked_fill(padding.unsqueeze(1), 0)
-        elif self.pads == "word_end":
-            characters = F.pad(characters[1:], (0, 0, 1, 0))
         return characters, padding
 
 
@@ -339,20 +325,9 @@ class CharacterLstm(CharacterEncoder):
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
-        self.config = config
         self.skip_unknown = config.skip_unknown_chars
-        cell, size = config.char_lstm_cell, config.char_lstm_size
-        self.lstm = build_layer(cell, config.char_dim, size, config.learned_start)
-        self.above = nn.ModuleList(
-            build_layer(cell, size, size, config.learned_start) for _ in range(config.char_lstm_layers - 1)
-        )
-        self.boundaries = nn.Parameter(torch.empty(2, config.char_dim)) if config.char_boundaries else None
-        self.output_size = 2 * size
-
-    def reset_parameters(self) -> None:
-        """Initialise the vectors of the start and the end of a word."""
-        if self.boundaries is not None:
-            draw_vectors(self.boundaries, self.config)
+        self.lstm = build_layer(config.char_lstm_cell, config.char_dim, config.char_lstm_size)
+        self.output_size = 2 * config.char_lstm_size
 
     def narrows(self, rows: Tensor) -> bool:
         """True on a GPU as well, unless the collator did it: waiting for the host is cheaper than steps of padding."""
@@ -368,15 +343,8 @@ class CharacterLstm(CharacterEncoder):
         if self.skip_unknown:
             rows = rows.masked_fill(rows < len(RESERVED_CHARACTER_TYPES), PADDING)
             rows = rows.gather(1, torch.argsort((rows == PADDING).to(torch.uint8), dim=1, stable=True))
-        lengths, vectors = (rows != PADDING).sum(1), self.vectors(rows)
-        if self.boundaries is not None:
-            place = torch.arange(rows.shape[1] + 2, device=rows.device).unsqueeze(1)
-            first, last = place == 0, place == (lengths + 1).view(-1, 1, 1)
-            vectors = torch.where(first, self.boundaries[0], F.pad(vectors, (0, 0, 1, 1)))
-            lengths, vectors = lengths + 2, torch.where(last, self.boundaries[1], vectors)
-        states = vectors.expand(2, -1, -1, -1)
-        for layer in (self.lstm, *self.above):
-            states = layer(states, lengths)  # (2, N, W, size)
+        lengths = (rows != PADDING).sum(1)
+        states = self.lstm(self.vectors(rows).expand(2, -1, -1, -1), lengths)  # (2, N, W, size)
         last = (lengths - 1).clamp(min=0).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
         ends = torch.cat([states[0].gather(1, last).squeeze(1), states[1, :, 0]], -1)
         return ends * (lengths > 0).unsqueeze(1)

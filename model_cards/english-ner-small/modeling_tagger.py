@@ -12,10 +12,10 @@ from transformers import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple, logging
 
 from .configuration_tagger import TaggerConfig
-from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
+from .decoders import Axes, Decoded, NoEmissions, build_decoder
 from .features import WordFeatures
 from .frozen_vectors import draw_vectors
-from .layers import HeadProjections, readable
+from .layers import length_mask, readable
 from .recurrent import BiLayer, DistinctWords
 from .tags import IGNORED, TagSpace
 
@@ -162,8 +162,8 @@ class TaggerForTokenClassification(PreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         """Initialise the parameters of one module, by its `reset_parameters` if it has one."""
         if isinstance(module, (nn.Linear, nn.Conv1d)):
-            if isinstance(module, (PairScores, HeadProjections)):
-                nn.init.uniform_(module.weight, -module.bound, module.bound)
+            if bound := getattr(module, "bound", None):  # of layers whose range is their own
+                nn.init.uniform_(module.weight, -bound, bound)
             elif self.config.initializer == "kaiming":
                 nn.init.kaiming_uniform_(module.weight)
             else:
@@ -217,7 +217,6 @@ class TaggerForTokenClassification(PreTrainedModel):
         output_logits: bool = True,
         output_path_log_probs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
-        word_states: Tensor | None = None,
         teacher_pairs: Tensor | None = None,
         teacher_weight: float = 1.0,
         **kwargs: Any,
@@ -237,16 +236,13 @@ class TaggerForTokenClassification(PreTrainedModel):
             output_path_log_probs: Return the log probabilities of the decoded inner tags.
             num_items_in_batch: The divisor of the summed loss when the batch is a part of a larger one: labelled
                 words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
-            word_states: For inference on a CPU, results of `word_states` for distinct words, (D, e), in place of
-                characters and pieces; `input_ids` are then their row numbers, and the mask is required.
             teacher_pairs: Pair posterior (B, T, K, K) of a teacher over the inner tags, see `crf.pair_posterior`; it
                 adds the cross-entropy with the teacher's paths to the loss.
             teacher_weight: Weight of this cross-entropy, from 0 to 1; the weight of the labels' loss is the rest.
             kwargs: `return_dict=False` for a plain tuple; other arguments of the Trainer or a pipeline are ignored.
         """
         self.follow_labels()
-        if word_states is None:
-            self.check_inputs(input_ids, char_ids, piece_ids, labels)
+        self.check_inputs(input_ids, char_ids, piece_ids, labels)
         config = self.config
         output_attentions = config.output_attentions if output_attentions is None else output_attentions
         output_hidden_states = config.output_hidden_states if output_hidden_states is None else output_hidden_states
@@ -283,7 +279,6 @@ class TaggerForTokenClassification(PreTrainedModel):
             inputs.pop("char_ids", None),
             lengths,
             **inputs,
-            word_states=word_states,
             output_attentions=bool(output_attentions),
             output_hidden_states=bool(output_hidden_states),
         )
@@ -322,29 +317,40 @@ class TaggerForTokenClassification(PreTrainedModel):
         lengths: Tensor,
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
-        word_states: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> Encoded:
         """Encode right-padded sentences; the hidden states, if requested, begin with the word features."""
-        if word_states is not None:
-            features: Any = DistinctWords(word_states, input_ids)
-            if self.encoder.first_layer is None:
-                features = F.embedding(input_ids, word_states)
-            return self.encoder(features, lengths, output_attentions)
         if piece_ids is not None:
-            position = torch.arange(piece_ids.shape[1], device=lengths.device)
-            piece_ids = piece_ids.masked_fill((position >= lengths.unsqueeze(1)).unsqueeze(2), 0)
+            piece_ids = piece_ids * length_mask(lengths, piece_ids.shape[1]).unsqueeze(2)
         features = self.features(input_ids, char_ids, piece_ids, context_states)
         encoded = self.encoder(features, lengths, output_attentions, output_hidden_states)
         return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
 
     def word_states(self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None = None) -> Tensor:
-        """Features of distinct words (D,) for `forward`, or the input products of the encoder's first layer."""
+        """Features of distinct words (D,), or their input products in the encoder's first layer: (D, e)."""
         pieces = None if piece_ids is None else piece_ids.unsqueeze(0)
         features = self.features(input_ids.unsqueeze(0), char_ids.unsqueeze(0), pieces).squeeze(0)
         layer = self.encoder.first_layer
         return features if layer is None else layer.word_products(features)
+
+    def label_states(self, states: Tensor, rows: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Label words whose `word_states` are known, for inference on a CPU.
+
+        Args:
+            states: Results of `word_states` for distinct words, (D, e).
+            rows: The row of each word among them, (B, T), right-padded.
+            attention_mask: (B, T), 1 for words and 0 for padding.
+
+        Returns:
+            `path` and `path_log_probs` of `TaggerOutput`.
+        """
+        self.follow_labels()
+        lengths = attention_mask.sum(1)
+        one_by_one = self.encoder.first_layer is None
+        encoded = self.encoder(F.embedding(rows, states) if one_by_one else DistinctWords(states, rows), lengths)
+        decoded = self.decoder(self.score(encoded.states), lengths, encoded.states, all_tags=False)
+        return self.public_path(decoded, lengths), decoded.path_log_probs
 
     def score(self, states: Tensor) -> Tensor:
         """Score the inner tags, in at least float32: states (B, T, h) → (B, T, K)."""
@@ -353,8 +359,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     def gold(self, labels: Tensor, lengths: Tensor) -> Tensor:
         """Inner tags of public labels (B, T) of right-padded sentences, IGNORED for padding."""
-        position = torch.arange(labels.shape[1], device=labels.device)
-        return self.tags.to_inner(labels.long().masked_fill(position >= lengths.unsqueeze(1), IGNORED))
+        return self.tags.to_inner(labels.long().where(length_mask(lengths, labels.shape[1]), IGNORED))
 
     def loss(
         self,
@@ -377,9 +382,8 @@ class TaggerForTokenClassification(PreTrainedModel):
         if self.config.loss_reduction == "sum":
             return losses.sum()
         if num_items_in_batch is None:
-            position = torch.arange(gold.shape[1], device=gold.device)
             # A teacher labels all words.
-            labelled = gold != IGNORED if teacher is None else position < lengths.unsqueeze(1)
+            labelled = gold != IGNORED if teacher is None else length_mask(lengths, gold.shape[1])
             items = labelled.any(1) if self.config.loss_reduction == "sentence" else labelled
             num_items_in_batch = items.sum()
         # The loss of a batch without any label is 0.
@@ -387,8 +391,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     def public_path(self, decoded: Decoded, lengths: Tensor) -> Tensor:
         """The decoded public labels (B, T)."""
-        lengths = lengths.to(decoded.path.device)
-        mask = torch.arange(decoded.path.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+        mask = length_mask(lengths.to(decoded.path.device), decoded.path.shape[1])
         return self.tags.to_public_path(decoded.path, mask, repair=self.config.malformed_spans == "repair")
 
     def public_logits(self, decoded: Decoded, path: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """Tables: datasets, Parquet, Arrow and saved datasets."""
 
+import json
+
 import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -147,3 +149,19 @@ def test_bytes_that_are_not_utf8_name_the_file(tmp_path):
     pq.write_table(pa.table({"tokens": tokens, "ner_tags": [["O"]]}), tmp_path / "train.parquet")
     with pytest.raises(DataError, match=r"train\.parquet"):
         load_corpus(tmp_path / "train.parquet")
+
+
+def test_a_saved_dataset_that_names_files_elsewhere_is_refused(tmp_path):
+    for folder in ("mine", "other"):
+        DatasetDict({"train": Dataset.from_dict(ROWS)}).save_to_disk(tmp_path / folder)
+    state = tmp_path / "mine" / "train" / "state.json"
+    content = state.read_text()
+    (name,) = (file["filename"] for file in json.loads(content)["_data_files"])
+    for elsewhere in (f"../../other/train/{name}", str(tmp_path / "other" / "train" / name)):
+        state.write_text(content.replace(name, elsewhere))
+        with pytest.raises(ValueError, match=r"which is not in the folder; save the dataset again"):
+            load_corpus(str(tmp_path / "mine"))
+    state.write_text(content)
+    (tmp_path / "mine" / "dataset_dict.json").write_text('{"splits": ["train", "../other/train"]}')
+    with pytest.raises(ValueError, match="which is not in the folder"):
+        load_corpus(str(tmp_path / "mine"))

@@ -96,6 +96,13 @@ def test_the_card_has_the_facts_of_the_run(folder, facts, forked_offline):
     assert not re.search(r"[ \t]$|\n{3}", text, re.MULTILINE)
 
 
+def test_the_examples_are_held_out_sentences_of_the_corpus(folder, without_process):
+    examples = (folder / "examples.txt").read_text().splitlines()
+    assert len(examples) == 3
+    data = ModelCard(write_card(folder).read_text()).data
+    assert {row["text"] for row in data.widget} <= set(examples)
+
+
 def test_the_metadata_are_those_of_the_hub(facts):
     options = {"license": "mit", "language": "en", "dataset_id": "some/towns", "dataset_revision": "abc"}
     data = ModelCard(Card("me/tiny", facts, sentences=("A B .",), **options).text()).data
@@ -295,3 +302,21 @@ def test_facts_of_other_weights_and_foreign_code_are_refused(folder, without_pro
     with pytest.raises(ValueError, match=r"tags\.py differs from this version"):
         write_card(folder)
     assert not (folder / "README.md").exists()
+
+
+def test_facts_that_lack_something_are_refused_in_one_sentence(folder, facts, without_process):
+    parts = ["not JSON", "null", "[]", "3"]
+    for place in (("curve",), ("data", "splits", "train"), ("scores",), ("config",), ("model",)):
+        for value in (None, 3):
+            parts.append(json.dumps(changed(facts, *place, value=value)))
+    for part in parts:
+        (folder / "facts.json").write_text(part)
+        with pytest.raises(ValueError) as error:
+            write_card(folder)
+        assert "facts.json is not complete" in str(error.value) or "are not those of facts.json" in str(error.value)
+
+
+def test_the_weights_are_those_in_the_folder_whatever_the_facts_name(folder, facts, without_process):
+    for name in ("/dev/zero", "../other.safetensors"):
+        (folder / "facts.json").write_text(json.dumps(changed(facts, "model", "file", value=name)))
+        write_card(folder, overwrite=True)

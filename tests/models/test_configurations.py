@@ -1,8 +1,11 @@
 """A config with a value that cannot work raises an error that names the field."""
 
+from typing import ClassVar
+
 import pytest
 import tiny_encoders as tiny
 
+from hf_xorner import TaggerConfig
 from hf_xorner.registration import CONFIGS
 
 ENCODER = {"context_encoder": tiny.bert().config.to_dict(), "context_layers": [1], "max_word_pieces": 5}
@@ -36,7 +39,6 @@ WRONG = [
     ("grn", {"context_widths": (1, 4)}, "context_widths=(1, 4)"),
     ("id-cnn", {"filter_width": 2}, "filter_width=2"),
     ("id-cnn", {"dilations": (1, 0)}, "dilations=(1, 0)"),
-    ("stack-lstm", {"outside": "word"}, 'outside="word" needs composition="guarded"'),
     ("stack-lstm", {"tag_scheme": "iob2"}, "tag_scheme='iob2'"),
     ("stack-lstm", {"num_hidden_layers": 0}, "num_hidden_layers=0"),
 ]
@@ -48,6 +50,20 @@ def test_invalid_values_raise_and_name_the_field(model_type, fields, fact):
         CONFIGS[model_type](**fields)
     assert fact in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_config_class_declares_the_bounds_of_its_own_fields():
+    class OwnConfig(TaggerConfig):
+        model_type = "own"
+        bounds: ClassVar = {"rank": (1, 8)}
+
+        rank: int = 2
+        alpha: float = 2.0  # without bounds
+
+    assert OwnConfig(alpha=1e6).rank == 2
+    for fields in ({"rank": 9}, {"rank": 2.0}, {"char_dropout": 1.0}):
+        with pytest.raises(ValueError, match=f"{next(iter(fields))}=.* must be from"):
+            OwnConfig(**fields)
 
 
 def test_one_number_is_a_list_of_one():

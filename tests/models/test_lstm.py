@@ -83,15 +83,10 @@ def test_small_states_keep_their_digits_in_half_precision(layer, inputs, trainin
     torch.testing.assert_close(states, exact, rtol=0.03, atol=1e-4)
 
 
-CELLS = {"rnn": ("rnn", False), "standard": ("standard", False), "coupled": ("coupled", False)}
-CELLS["coupled, learned start"] = ("coupled", True)
-
-
-@pytest.fixture(params=CELLS)
+@pytest.fixture(params=["rnn", "standard", "coupled"])
 def any_layer(request):
     torch.manual_seed(0)
-    cell, learned_start = CELLS[request.param]
-    layer = build_layer(cell, INPUT, HIDDEN, learned_start).double()
+    layer = build_layer(request.param, INPUT, HIDDEN).double()
     for parameter in layer.parameters():
         torch.nn.init.normal_(parameter)
     return layer

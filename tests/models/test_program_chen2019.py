@@ -15,10 +15,8 @@ from references import LABELS, TAGS
 from hf_xorner import GrnConfig
 from hf_xorner.models.modeling_grn import GrnForTokenClassification
 
-#: The options with which a model computes what the program does; besides, `max_word_chars` is the batch's longest word.
+#: The options with which a model computes what the program does.
 PROGRAM = {
-    "char_pads": "word_end",
-    "char_windows": "all",
     "crf_boundaries": "both",
     "loss_reduction": "sentence",
 }
@@ -72,14 +70,16 @@ def windows(rows, kernel, bias):
 
 
 def program_scores(weights, sentences):
-    """Scores (T, tags, START and END) of sentences; words are filled up with padding to the batch's longest."""
+    """Scores (T, tags, START and END) of sentences.
+
+    The program fills words up to the batch's longest with a trained vector; as in the paper, they are not here.
+    """
     time = max(map(len, sentences))
-    longest = max(len(chars) for sentence in sentences for _, chars in sentence)
     batch = []
     for sentence in sentences:
         features = []
         for number, chars in sentence:
-            letters = weights["char_embeds"][[*chars, *[0] * (longest - len(chars))]]
+            letters = weights["char_embeds"][chars]
             strongest = windows(letters, weights["char_cnn"], weights["char_cnn.bias"]).max(0).values
             features.append(torch.cat([weights["word_embeds"][number], strongest]))
         padding = torch.cat([weights["word_embeds"][0], torch.zeros(FILTERS, dtype=torch.float64)])

@@ -1,10 +1,13 @@
-"""The taggers of li2020 compute what the program of its authors computes, given its weights and these options.
+"""The taggers of li2020 compute what the program of its authors computes, given its weights.
 
 `Program` restates that program (TensorFlow 1.14) for one sentence at a time: its shapes, gate order, forget bias and
 look-ups, which differ from ours. `carried` puts its weights into our model, through which gradients flow back to them.
+Where we follow the paper or Unicode, it does, too: unknown words keep their casing, and characters beyond ASCII have
+types.
 """
 
 import string
+import unicodedata
 from unittest import mock
 
 import helpers
@@ -18,8 +21,8 @@ from hf_xorner.models.modeling_bilstm_cnn import VariationalDropout
 from hf_xorner.registration import CONFIGS, MODELS
 
 #: The options that make ours the program; all others are defaults.
-PROGRAM = {"unknown_word": "vector_and_casing", "dropout_masks": "batch"}
-PROGRAMS_TOKENIZER = {"character_types": "ascii", "min_count": 1_000_000}  # words without a vector are unknown
+PROGRAM = {"dropout_masks": "batch"}
+PROGRAMS_TOKENIZER = {"min_count": 1_000_000}  # words without a vector are unknown
 
 KNOWN_PUNCTUATION = ".-,)(\"':/$+;*&=%?[]@!`#"
 CHARACTERS = [*string.digits, *string.ascii_lowercase, *string.ascii_uppercase, *KNOWN_PUNCTUATION, "UNK", "PAD"]
@@ -57,7 +60,7 @@ def drawn(model_type, seed=0):
     def normal(*shape):
         return torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
 
-    weights = {"unknown": normal(WORD_SIZE + 4), "characters": normal(len(CHARACTERS), CHAR_SIZE)}
+    weights = {"unknown": normal(WORD_SIZE), "characters": normal(len(CHARACTERS), CHAR_SIZE)}
     for width in (1, 2, 3):
         weights[f"filter {width}"] = normal(width, CHAR_SIZE + 4, FILTERS)
     upper = 2 * HIDDEN if model_type == "cross-bilstm-cnn" else HIDDEN
@@ -85,8 +88,9 @@ class Program:
         return torch.eye(4, dtype=torch.float64)[tests.index(True)]
 
     def character_type(self, character):
-        groups = (string.ascii_uppercase, string.ascii_lowercase, string.digits, string.punctuation)
-        return torch.tensor([float(character in group) for group in groups], dtype=torch.float64)
+        category = unicodedata.category(character)
+        types = [category == "Lu", category == "Ll", category == "Nd", category[0] in "PS"]
+        return torch.tensor(types, dtype=torch.float64)
 
     def characters(self, word):
         """The maxima of all filters over a word of exactly 20 characters, (filters,)."""
@@ -108,9 +112,8 @@ class Program:
         return torch.cat(vectors_of_chars)
 
     def features(self, word):
-        known = word in VECTOR_OF
-        block = torch.cat([VECTOR_OF[word], self.capitals(word)]) if known else self.weights["unknown"]
-        return torch.cat([block, self.characters(word)])
+        vector = VECTOR_OF[word] if word in VECTOR_OF else self.weights["unknown"]
+        return torch.cat([vector, self.capitals(word), self.characters(word)])
 
     def lstm(self, direction, layer, inputs):
         """TensorFlow's cell: one matrix for [x ; h], the gates in the order i, j, f, o, and 1 added to f."""
@@ -205,7 +208,7 @@ def carried(weights, model, tokenizer):
         CHARACTERS.index(character) if character in CHARACTERS else unknown for character in tokenizer.characters
     ]
     tensors = {
-        "features.unknown": weights["unknown"],
+        "features.static.unknown": weights["unknown"],
         "features.chars.embedding.weight": weights["characters"][[-1, *[unknown] * 5, *characters]],
         "classifier.weight": weights["output"].T[[TAGS.index(tag) for tag in model.tags.inner_tags]],
         "classifier.bias": weights["output bias"][[TAGS.index(tag) for tag in model.tags.inner_tags]],
@@ -308,23 +311,7 @@ def test_decoded_entities_match_the_program(model_type, program_tokenizer):
 def test_defaults_are_those_of_the_paper():
     for model_type in LI2020:
         config = CONFIGS[model_type]()
-        assert (config.unknown_word, config.dropout_masks, config.dropout) == ("vector", "sequence", 0.35)
+        assert (config.dropout_masks, config.dropout) == ("sequence", 0.35)
         assert (config.hidden_size, config.num_hidden_layers, config.malformed_spans) == (100, 2, "drop")
     assert (config.num_attention_heads, config.attention_head_dim) == (5, 40)
     assert config.attention_initializer == "head"
-    assert WordCharTokenizer.from_corpus([]).character_types == "unicode"
-
-
-def test_letters_beyond_ascii_are_upper_or_lower_case_but_have_no_type(program_tokenizer):
-    """By default ü is a lower-case letter also for the character CNN."""
-    casing = slice(WORD_SIZE, WORD_SIZE + 4)
-    ours = WordCharTokenizer.from_corpus(SENTENCES, vector_words=VECTORS, min_count=1_000_000)
-    for tokenizer, typed in ((ours, True), (program_tokenizer, False)):
-        model = build("bilstm-cnn", tokenizer, unknown_word="vector")
-        with torch.no_grad():
-            model.features.chars.embedding.weight.zero_()
-            model.features.chars.convolutions[0].weight.fill_(1)
-        batch = batch_of(tokenizer, [["ü", "Ü", "€", "ő"]])
-        features = model.features(batch["input_ids"], batch["char_ids"])[0]
-        assert features[:, casing].argmax(-1).tolist() == [2, 0, 3, 2]
-        assert features[:, WORD_SIZE + 4].tolist() == [float(typed)] * 4

@@ -1,7 +1,9 @@
 """BLSTM-CNNs-CRF computes what the program of its authors computes (ma2016; LasagneNLP, bi_lstm_cnn_crf.py).
 
 The program is written down a second time here, in loops over words and characters, as its layers of Lasagne define
-them. Its weights are drawn at random and copied to a model, in float64.
+them; beyond a word-end it has zeros, and here the trained vector of padding (Figure 1 of the paper). Its weights are
+drawn at random and copied to a model, in float64. To agree, `max_word_chars` is the corpus's longest word (45 at most),
+and the loss needs one more label, which no word has: see `program_losses`.
 """
 
 import helpers
@@ -13,9 +15,6 @@ from references import LABELS, TAGS
 from hf_xorner import CnnLstmCrfConfig
 from hf_xorner.models.modeling_cnn_lstm_crf import CnnLstmCrfForTokenClassification
 
-#: The option with which a model computes what the program does; besides, `max_word_chars` is the corpus's longest word
-#: (45 at most), and its loss needs one more label, which no word has: see `program_losses`.
-PROGRAM = {"char_pads": "word_end"}
 PAD = len(TAGS)  # the program's label of padding, from which a sentence starts
 UNITS = 6
 SIZES = ref.SIZES | {"hidden_size": UNITS}
@@ -48,14 +47,13 @@ def weights():
 
 
 def char_features(weights, chars):
-    """Features of a word by a "full" convolution, in which filters are flipped and zeros are on either side."""
-    rows = weights["chars"][[*chars, *[0] * (LONGEST - len(chars))]]
+    """Features of a word by a "full" convolution, in which filters are flipped and padding is on either side."""
+    rows = weights["chars"][[0, 0, *chars, *[0] * (LONGEST - len(chars)), 0, 0]]
     responses = []
-    for last in range(len(rows) + 2):
+    for last in range(2, len(rows)):
         response = weights["cnn.b"]
         for offset in range(3):
-            if 0 <= last - offset < len(rows):
-                response = response + weights["cnn.W"][:, :, offset] @ rows[last - offset]
+            response = response + weights["cnn.W"][:, :, offset] @ rows[last - offset]
         responses.append(response.tanh())
     return torch.stack(responses).max(0).values
 
@@ -139,10 +137,10 @@ def carried(weights, tags):
     }
 
 
-def model_of(weights, labels=LABELS, **fields):
+def model_of(weights, labels=LABELS):
     """A model with the program's weights, without dropout."""
     without_dropout = {"char_dropout": 0.0, "dropout": 0.0, "feature_dropout": 0.0}
-    config = CnnLstmCrfConfig(**SIZES, **without_dropout, id2label=dict(enumerate(labels)), **fields)
+    config = CnnLstmCrfConfig(**SIZES, **without_dropout, id2label=dict(enumerate(labels)))
     model = CnnLstmCrfForTokenClassification(config).double()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -159,7 +157,7 @@ def data():
 
 def test_scores_and_paths_are_those_of_the_program(weights):
     sentences, _, rows = data()
-    model, batch = model_of(weights, **PROGRAM), helpers.pad(rows)
+    model, batch = model_of(weights), helpers.pad(rows)
     lengths = batch["attention_mask"].sum(1)
     states = model.encode(batch["input_ids"], batch["char_ids"], lengths).states
     scores = model.score(states)
@@ -180,7 +178,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_program_with_one_more_label
     loss.backward()
     # Plain labels are the inner tags themselves.
     rows = [{**row, "labels": torch.tensor(tags)} for row, tags in zip(rows, gold, strict=True)]
-    model = model_of(weights, labels=[*(tag.replace("-", "") for tag in TAGS), "PAD"], **PROGRAM)
+    model = model_of(weights, labels=[*(tag.replace("-", "") for tag in TAGS), "PAD"])
     model_loss = model(**helpers.pad(rows, labels=True)).loss
     model_loss.backward()
     helpers.close(model_loss, loss.item(), 1e-12)

@@ -26,7 +26,7 @@ def reload(model, folder, **options):
 
 @pytest.mark.parametrize(("variant", "decoder"), with_decoders(VARIANTS, helpers.DECODERS))
 def test_a_loaded_model_is_bit_identical_to_the_saved_one(variant, tokenizer, tmp_path, decoder):
-    model = build_model(variant, tokenizer, unknown_word="vector_and_casing", **helpers.DECODERS[decoder])
+    model = build_model(variant, tokenizer, **helpers.DECODERS[decoder])
     loaded, report = reload(model, tmp_path)
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     for tensors in ("named_parameters", "named_buffers"):
@@ -48,7 +48,7 @@ FEATURES = {
     "frozen in half precision": {"word_dim": 0, "static_dim": 4, "static_bits": 16},
     "frozen in 8 bits": {"word_dim": 0, "static_dim": 4, "static_bits": 8},
     "frozen in 4 bits": {"word_dim": 0, "static_dim": 5, "static_bits": 4},
-    "beside": {"static_dim": 4, "unknown_word": "vector_and_casing"},
+    "beside": {"static_dim": 4},
     "composed": {"word_dim": 0, "composed_dim": 4, "composed_bits": 16},
     "composed in 8 bits": {"word_dim": 0, "composed_dim": 4, "composed_bits": 8},
     "composed in 4 bits": {"word_dim": 0, "composed_dim": 5, "composed_bits": 4},
@@ -116,7 +116,7 @@ def fresh(request, tokenizer):
     """A model as its config makes it, of li2020's sizes but for the vocabularies, with a large one of words."""
     fields = tokenizer.model_fields() | {"vocab_size": 500, "id2label": dict(enumerate(LABELS))}
     torch.manual_seed(0)
-    config = CONFIGS[request.param](**fields, decoder="crf", unknown_word="vector_and_casing")
+    config = CONFIGS[request.param](**fields, decoder="crf", static_dim=300)
     return AutoModelForTokenClassification.from_config(config)
 
 
@@ -138,7 +138,7 @@ def test_biases_are_initialised_to_zero_and_forget_gate_biases_to_one(fresh):
 
 def test_word_and_character_vectors_are_initialised_from_a_normal_distribution(fresh):
     words, chars = fresh.features.words.weight, fresh.features.chars.embedding.weight
-    for weights in (words[1:], chars, fresh.features.unknown):
+    for weights in (words[1:], chars, fresh.features.static.unknown):
         assert weights.std().item() == pytest.approx(0.1, rel=0.1)
         assert abs(weights.mean().item()) < 0.02
     assert not words[0].any()

@@ -14,9 +14,6 @@ from hf_xorner.models.tags import IGNORED
 LENGTHS = (9, 1, 4, 6, 0, 2)
 VARIANTS = {
     "Stack-LSTM": {},
-    "of the program": {"composition": "guarded", "composition_layers": 2, "outside": "word"},
-    "of its later release": {"cell": "standard", "composition": "guarded", "composition_layers": 2, "outside": "word"},
-    "guarded chunks": {"composition": "guarded"},
     "standard cells": {"cell": "standard"},
     "one layer": {"num_hidden_layers": 1},
     "three layers": {"num_hidden_layers": 3},

@@ -3,7 +3,6 @@
 import copy
 import pickle
 import random
-import string
 import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +30,6 @@ from transformers import AutoTokenizer, DataCollatorForTokenClassification
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.models.word_ids import CHARACTER_TYPE_CODES, character_types
-from hf_xorner.training.build import extended
 
 
 @pytest.fixture(scope="module", params=POLICIES, ids=str)
@@ -197,24 +195,6 @@ def test_character_types_match_unicode_for_every_code_point():
     assert tokenizer.model_fields()["char_types"] == "..Uldpl"
 
 
-def test_ascii_types_are_those_of_pythons_ascii_characters(tmp_path):
-    """All ASCII letters, digits and punctuation are known, so that unknown characters are beyond ASCII."""
-    tokenizer = WordCharTokenizer.from_corpus([["Üb", "é9€", "٣東"]], character_types="ascii")
-    characters, letters = tokenizer.characters, tokenizer.model_fields()["char_types"]
-    assert set(characters) == {*string.ascii_letters, *string.digits, *string.punctuation, *"Üé€٣東"}
-    assert len(set(characters)) == len(characters) == len(letters) - 6
-    groups = {"U": string.ascii_uppercase, "l": string.ascii_lowercase, "d": string.digits, "p": string.punctuation}
-    by_character = {character: key for key, group in groups.items() for character in group}
-    by_character |= {"Ü": "N", "é": "n", "€": ".", "٣": ".", "東": "."}
-    assert dict(zip(characters, letters[6:], strict=True)) == by_character
-    # Unknown characters: any, upper-case, lower-case, digits, punctuation.
-    assert letters[:6] == "..Nn.."
-    assert tokenizer(["ÖöŁ५«"], is_split_into_words=True)["char_ids"][0][:6] == [2, 3, 2, 4, 5, 0]
-    tokenizer.save_pretrained(tmp_path)
-    longer = extended(AutoTokenizer.from_pretrained(tmp_path), [["ñÑ"]])
-    assert longer.model_fields()["char_types"] == letters + "Nn"
-
-
 def test_model_fields_describe_the_ids(tokenizer):
     fields = tokenizer.model_fields()
     output = tokenizer(SENTENCES, is_split_into_words=True, padding=True, return_tensors="np")
@@ -254,7 +234,7 @@ def test_invalid_input_is_refused(tokenizer, texts, options, message):
 
 
 def test_invalid_policies_and_texts_of_a_corpus_are_refused():
-    for policy in ({"casing": "upper"}, {"digits": "drop"}, {"character_types": "latin"}, {"fallback": ["upper"]}):
+    for policy in ({"casing": "upper"}, {"digits": "drop"}, {"fallback": ["upper"]}):
         with pytest.raises(ValueError, match=f"{next(iter(policy))}.* is unknown"):
             WordCharTokenizer.from_corpus([], **policy)
     with pytest.raises(ValueError, match=r"Text 1 .* U\+D800, at character 2"):

@@ -72,11 +72,10 @@ def test_the_same_data_does_not_change_the_model(kind, tokenizer, tmp_path):
 
 def test_new_words_do_not_change_the_logits_of_known_words(tokenizer, tmp_path):
     known = [*SENTENCES, ["nothing", "of", "this"]]
-    for unknown_word in ("vector", "vector_and_casing"):
-        old = saved(tmp_path, "cross-bilstm-cnn", tokenizer, decoder="crf", unknown_word=unknown_word)
-        new, extended_tokenizer = continued(tmp_path, NEW_SENTENCES, LABELS)
-        expected = old(**encoded(tokenizer, known)).logits
-        assert torch.equal(new(**encoded(extended_tokenizer, known)).logits, expected)
+    old = saved(tmp_path, "cross-bilstm-cnn", tokenizer, decoder="crf")
+    new, extended_tokenizer = continued(tmp_path, NEW_SENTENCES, LABELS)
+    expected = old(**encoded(tokenizer, known)).logits
+    assert torch.equal(new(**encoded(extended_tokenizer, known)).logits, expected)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ARCHITECTURES if kind in TAG_SCORING])
@@ -142,7 +141,7 @@ def test_the_extended_vocabulary_follows_the_policies_of_the_model():
     "kind",
     [
         *ARCHITECTURES,
-        *("lstm-crf learned start", "lstm-crf without characters", "grn of the program", "stack-lstm of the program"),
+        *("lstm-crf unknown characters", "lstm-crf without characters", "grn all windows", "stack-lstm standard cells"),
     ],
 )
 def test_features_do_not_change(kind, tokenizer, tmp_path):
@@ -170,20 +169,17 @@ def vector_file(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(
-    ("use", "unknown_word"), [("frozen", "vector"), ("tuned", "vector"), ("beside", "vector_and_casing")]
-)
-def test_new_words_with_vectors(use, unknown_word, vector_file, tmp_path):
+@pytest.mark.parametrize("use", ["frozen", "tuned", "beside"])
+def test_new_words_with_vectors(use, vector_file, tmp_path):
     """A word that only had a vector is seen, its other spellings are, and new vectors come for new words."""
     path = vector_file("first.txt", {"ann": (1, 2), "zeus": (3, 4), "köln": (5, 6), "oslo": (7, 8)})
     run = RunArguments(model_type="bilstm-cnn", vectors=path, vectors_as=use, fallback=["lower"])
-    fields = {"hidden_size": 8, "unknown_word": unknown_word} | ({"word_dim": 4} if use == "beside" else {})
+    fields = {"hidden_size": 8} | ({"word_dim": 4} if use == "beside" else {})
     start = build_afresh(run, SENTENCES, LABELS, fields)
     Tagger(start.model, start.tokenizer).save_pretrained(tmp_path / "old")
     old, tokenizer = start.model.eval(), start.tokenizer
     options = {"vectors": vector_file("more.txt", {"acme": (9, 9), "ann": (0, 0), "Rome": (2, 2)})}
-    unknown_words = ["runs", "&"] if unknown_word == "vector" else []
-    texts = [["Köln", "köln", "Oslo", "oslo", *unknown_words, "Ann", "Zeus"], *SENTENCES]
+    texts = [["Köln", "köln", "Oslo", "oslo", "runs", "&", "Ann", "Zeus"], *SENTENCES]
     new, extended_tokenizer = continued(tmp_path / "old", [*NEW_SENTENCES, ["köln"]], **options)
     assert torch.equal(features(new, extended_tokenizer, texts), features(old, tokenizer, texts))
     vocabulary = extended_tokenizer.get_vocab()
@@ -191,9 +187,8 @@ def test_new_words_with_vectors(use, unknown_word, vector_file, tmp_path):
     assert table[vocabulary["Köln"]].tolist() == table[vocabulary["köln"]].tolist() == [5, 6, 0.5]
     assert vocabulary["köln"] < new.config.trained_vocab_size <= vocabulary["oslo"]
     # A word that was unknown begins as the unknown word is.
-    unknown = old.features.unknown if unknown_word == "vector_and_casing" else old.features.words.weight[1]
     for word in {"runs", "&", "Söhne"}:
-        assert torch.equal(new.features.words.weight[vocabulary[word]], unknown[: new.config.word_dim])
+        assert torch.equal(new.features.words.weight[vocabulary[word]], old.features.words.weight[1])
     assert table[vocabulary["ACME"]].tolist() == [9, 9, 0.5]
     assert table[vocabulary["Rome"]].tolist() == [2, 2, 0.5]
     assert vocabulary["Rome"] >= new.config.trained_vocab_size

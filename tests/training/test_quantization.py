@@ -9,7 +9,6 @@ from conftest import build_model
 from safetensors.torch import load_file
 
 from hf_xorner import Tagger, WordCharTokenizer, evaluate
-from hf_xorner.models.word_ids import UNKNOWN_ID
 from hf_xorner.training.build import quantized
 from hf_xorner.training.facts import read_facts
 
@@ -22,7 +21,7 @@ FEATURES = {
     "trained": {},
     "tuned": {"pretrained_words": True},
     "frozen": {"word_dim": 0, "static_dim": 4, "static_bits": 16},
-    "beside": {"static_dim": 4, "unknown_word": "vector_and_casing", "casing_features": True},
+    "beside": {"static_dim": 4, "casing_features": True},
     "composed": {"word_dim": 0, "composed_dim": 4},
     "all": {"static_dim": 4, "composed_dim": 3, "composed_bits": 16},
     "in 8 bits": {"word_dim": 0, "static_dim": 4, "static_bits": 8, "composed_dim": 4, "composed_bits": 8},
@@ -65,12 +64,9 @@ def test_features_are_those_of_vectors_rounded_by_hand(features, bits, batch):
     inputs = {name: batch[name] for name in ("input_ids", "char_ids", "piece_ids")}
     expected, actual = model.features(**inputs), small.features(**inputs)
     vector, composed = model.config.word_dim + model.config.static_dim, model.config.composed_dim
-    ids = batch["input_ids"].flatten().tolist()
-    for word, before, after in zip(ids, expected.flatten(0, 1).tolist(), actual.flatten(0, 1).tolist(), strict=True):
+    for before, after in zip(expected.flatten(0, 1).tolist(), actual.flatten(0, 1).tolist(), strict=True):
         end = len(before) - composed
-        # With casing, the vector of unknown words is a weight, and not one of the word vectors.
-        kept = word == UNKNOWN_ID and model.config.unknown_word == "vector_and_casing"
-        assert after[:vector] == pytest.approx(before[:vector] if kept else rounded(before[:vector], largest), abs=1e-6)
+        assert after[:vector] == pytest.approx(rounded(before[:vector], largest), abs=1e-6)
         assert after[vector:end] == before[vector:end]
     if composed:
         pieces = torch.arange(PIECES.size + 1)

@@ -1,5 +1,6 @@
 """Read tables: datasets, Parquet and Arrow files."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, load_from_disk
 from datasets.table import InMemoryTable, MemoryMappedTable
 
 from ...errors import DataError, first_line
-from ..source import Reading, Sentence
+from ..source import Input, Reading, Sentence
 from .json_lines import (
     DOCUMENT_KEY,
     POS_KEYS,
@@ -25,8 +26,9 @@ from .json_lines import (
 _ROWS = 1000
 
 
-def read_table(path: Path, reading: Reading) -> Iterator[Sentence]:
+def read_table(source: Input) -> Iterator[Sentence]:
     """Yield the rows of a file of Parquet or Arrow (stream or Feather); see `sentences_of_table`."""
+    path = source.path
     name = str(path.absolute())
     try:
         with path.open("rb") as file:
@@ -40,7 +42,7 @@ def read_table(path: Path, reading: Reading) -> Iterator[Sentence]:
     # The libraries' errors for a damaged file have no common type.
     except Exception as error:
         raise _unsound(path, error) from error
-    return sentences_of_table(dataset, str(path), reading)
+    return sentences_of_table(dataset, str(path), source.reading)
 
 
 def _unsound(path: Path, error: Exception) -> DataError:
@@ -51,14 +53,18 @@ def open_saved(folder: Path) -> DatasetDict:
     """Open a folder written by ``save_to_disk``; a single dataset becomes ``train``.
 
     Raises:
-        DataError: If the folder is damaged or of another kind.
+        DataError: If the folder is damaged or of another kind, or names a file that is not in it.
     """
     try:
         saved = load_from_disk(str(folder.absolute()))
-        return saved if isinstance(saved, DatasetDict) else DatasetDict({"train": saved})
     # The library's errors for a damaged folder have no common type.
     except Exception as error:
         raise _unsound(folder, error) from error
+    splits = saved if isinstance(saved, DatasetDict) else DatasetDict({"train": saved})
+    for file in (entry["filename"] for split in splits.values() for entry in split.cache_files):
+        if not Path(os.path.abspath(file)).is_relative_to(os.path.abspath(folder)):
+            raise DataError(f"{folder}: names the file {file}, which is not in the folder; save the dataset again.")
+    return splits
 
 
 def sentences_of_table(dataset: Dataset, source: str, reading: Reading) -> Iterator[Sentence]:
