@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, checked_item, chunks_of
+from .safety import visible
 
 _log = logging.getLogger(__name__)
 
@@ -104,9 +105,10 @@ class Entities(list[Entity]):
 
         def marked(entity: Entity) -> str:
             colour = f"\x1b[{31 + hue_of(entity.label) // 60}"
-            return f"{colour};1m{self.text[entity.start : entity.end]}{colour};22m {entity.label}\x1b[0m"
+            text, label = visible(self.text[entity.start : entity.end]), visible(entity.label)
+            return f"{colour};1m{text}{colour};22m {label}\x1b[0m"
 
-        return self._with_each(marked)
+        return self._with_each(marked, visible)
 
     def _repr_html_(self) -> str:
         def marked(entity: Entity) -> str:

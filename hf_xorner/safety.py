@@ -1,7 +1,11 @@
-"""Check the settings of a saved model before anything is built; an ONNX export copies it into `onnx_tagger.py`."""
+"""Check the settings of a saved model before anything is built, and show foreign text in a terminal.
+
+An ONNX export copies this module into `onnx_tagger.py`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -55,3 +59,11 @@ def check_settings(settings: Mapping[str, Any], types: Collection[str | None], o
     for name, value in [*settings.items(), *(encoder.items() if isinstance(encoder, dict) else ())]:
         if value not in _HARMLESS and any(part in name for part in _REFUSED):
             raise ValueError(f"{name}={value!r} is refused; remove it from the settings")
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def visible(text: str) -> str:
+    """Return a text with escapes for its control characters, some of which are commands to a terminal."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)

@@ -135,11 +135,17 @@ class Tagger(BaseTagger):
         threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
         together = threads if len(words.counts) > batch_size else 1
         short = threads > 1 and len(words.place) <= SHORT
+        training = [module for module in self.model.modules() if module.training]
         try:
+            for module in training:
+                module.training = False  # without dropout
             if short:
                 torch.set_num_threads(1)
-            _in_threads(label, self.batches(words, batch_size, self._word_states(words, together)), together)
+            with torch.autocast("cpu", enabled=False):  # the threads would not have it either
+                _in_threads(label, self.batches(words, batch_size, self._word_states(words, together)), together)
         finally:
+            for module in training:
+                module.training = True
             if short:
                 torch.set_num_threads(threads)
         return labels, log_probs

@@ -37,6 +37,7 @@ from .files import (
     suffix_of,
 )
 from .options import check_values, number_by_label, option
+from .safety import visible
 
 _log = logging.getLogger(__name__)
 
@@ -195,6 +196,8 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
         outputs = _outputs(iter(shown), _ROWS if format == kind == "csv" else format, tagger, options, tally)
         if target is None:
             for content in outputs:
+                if sys.stdout.isatty() and format != "colour":
+                    content = visible(content.decode("utf-8", "replace")).encode()
                 sys.stdout.buffer.write(content)
                 sys.stdout.buffer.flush()
         else:
@@ -204,11 +207,9 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
 
 def _loaded(options: TaggingOptions) -> BaseTagger:
     """Return the tagger of the options."""
-    from .loading import without_bars
     from .tagger import Tagger  # imports PyTorch
 
-    with without_bars():
-        return Tagger.from_pretrained(options.model or "english", options.device, min_score=options.least_score())
+    return Tagger.from_pretrained(options.model or "english", options.device, min_score=options.least_score())
 
 
 def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Iterator[tuple[str, Path]]:

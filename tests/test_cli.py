@@ -265,3 +265,14 @@ def test_no_file_takes_the_place_of_a_closed_standard_stream():
     code = "import os; from hf_xorner.cli import main; main('--version', []); os._exit(os.dup(0))"
     command = f"exec {shlex.quote(sys.executable)} -c \"import sys; sys.argv = ['hf-xorner']; {code}\" <&- >&- 2>&-"
     assert subprocess.run(["bash", "-c", command], env=ENVIRONMENT).returncode == 3
+
+
+def test_commands_to_a_terminal_in_labels_and_words_are_shown_as_text(script, tmp_path, monkeypatch):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "train.txt").write_text("Ann B-A\x1b]0;title\x07B\nleft O\n\n")
+    assert "\x1b" in script("data", "stats", "x")[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    _, output, _ = script("data", "stats", "x")
+    assert "A\\x1b]0;title\\x07B" in output and "\x1b" not in output
+    _, _, errors = script("tag", "a\x1b[2Jb c", "--model", "no\x1b[2J")
+    assert "no\\x1b[2J" in errors and "\x1b" not in errors

@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "safety": set(),
     "registration": {"models", "safety"},
     "loading": {"errors", "files", "models", "registration", "safety"},
-    "entities": {"models"},
+    "entities": {"models", "safety"},
     "tagger": {"entities", "errors", "files", "loading", "models", "hf_xorner"},
     "corpora": {"text_table", "options", "errors", "files", "models"},
     "vectors": {"text_table", "corpora", "errors", "files", "loading", "models"},
@@ -51,7 +51,7 @@ MAY_IMPORT = {
         "registration",
         "tagger",
     },
-    "tagging": {"options", "corpora", "entities", "errors", "files", "loading", "models", "tagger"},
+    "tagging": {"options", "corpora", "entities", "errors", "files", "loading", "models", "safety", "tagger"},
     "training": {
         *("corpora", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),
         *("options", "text_table", "vectors"),
@@ -64,7 +64,7 @@ MAY_IMPORT = {
     "recipes": set(),
     "cli": {
         *("corpora", "entities", "errors", "evaluation", "export", "files", "hub", "loading", "models", "papers"),
-        *("registration", "tagger", "tagging", "training", "vectors", "hf_xorner", "options", "text_table"),
+        *("registration", "safety", "tagger", "tagging", "training", "vectors", "hf_xorner", "options", "text_table"),
     },
     "__main__": {"cli"},
     "hub": {

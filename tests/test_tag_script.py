@@ -242,6 +242,8 @@ def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, 
     assert (entity["label"], entity["text"]) == ("LOC", "Oslo")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert ok(tag(text)) == f"{tagger(text).in_colour()}\n"
+    for format in ("colour", "conll", "csv"):
+        assert "\x1b]" not in ok(tag("Ann\x1b]0;title\x07 Smith saw Zeus\x1b]", "--format", format))
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(text)
     ok(tag("in", "--output", "out"))

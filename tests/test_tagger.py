@@ -475,3 +475,19 @@ def test_short_names_name_the_models_of_the_package(tmp_path, monkeypatch):
     Path("english").mkdir()
     assert model_folder("english") == "english"  # a folder comes first, as for names on the Hub
     assert model_folder("me/english") == "me/english"
+
+
+def test_results_depend_neither_on_training_mode_nor_on_autocast(tagger):
+    texts = [" ".join(words) for words in SENTENCES] * 60
+    expected = tagger(texts)
+    assert any(expected)
+    tagger.model.train()
+    tagger.model.features.eval()
+    modes = [module.training for module in tagger.model.modules()]
+    try:
+        assert tagger(texts) == expected == tagger(texts)
+        assert [module.training for module in tagger.model.modules()] == modes
+        with torch.autocast("cpu"):
+            assert tagger(texts) == expected
+    finally:
+        tagger.model.eval()

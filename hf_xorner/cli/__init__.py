@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from ..errors import UsageError
+from ..safety import visible
 from .help import COMMANDS, check_options, help_of, overview
 
 #: The extras of this package that install optional packages.
@@ -58,6 +59,9 @@ def _run(command: str, words: list[str]) -> None:
         print(text)
         return
     words = check_options(command, words)
+    if sys.stdout.isatty():
+        write = sys.stdout.write
+        sys.stdout.write = lambda text: write(visible(text))  # type: ignore[method-assign]
     # Otherwise, a character that the terminal cannot encode would end the run.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     if not sys.stderr.isatty():
@@ -81,7 +85,7 @@ def _discard(stream: Any) -> None:
 def fail(command: str, error: Exception | str, code: int = 1) -> NoReturn:
     """Print an error after the name of the subcommand, and exit."""
     name = f"hf-xorner {command}" if command in COMMANDS else "hf-xorner"
-    sentence = "\n".join(f"{name}: {line}" for line in str(error).splitlines())
+    sentence = visible("\n".join(f"{name}: {line}" for line in str(error).splitlines()))
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"{sentence}\n")):
         try:
             print(text, end="", file=stream, flush=True)
