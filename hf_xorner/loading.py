@@ -78,7 +78,7 @@ def load_model(
     """Load the weights of a tagger, which must match the config exactly; see `load`."""
     check_fit(config, tokenizer)
     source = model_folder(source)
-    with _reading(source, "weights"):
+    with _reading(source, "weights"), without_bars():
         check_size(source, AutoModelForTokenClassification, config, **options)
         model, report = AutoModelForTokenClassification.from_pretrained(
             source, config=config, use_safetensors=True, output_loading_info=True, **options

@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -15,27 +15,19 @@ from datasets import Dataset, DatasetDict, load_dataset
 from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import BYTE_ORDER_MARK, HUB_NAME, expanded, suffix_of
+from ..files import HUB_NAME, expanded
 from ..options import check_known
 from .assemble import TAGS, TOKENS, TRAIN, Split, assemble
-from .formats.columns import read_columns, split_lines
-from .formats.conll2012 import BEGINS, read_conll2012
-from .formats.conllu import is_conllu, read_conllu
-from .formats.csv_rows import has_header, read_csv
-from .formats.json_lines import JSON, kind_of_record, read_json_lines, records
-from .formats.spacy import read_spacy
-from .formats.spans import read_brat, read_spans
-from .formats.tables import open_saved, read_table, sentences_of_table
-from .source import AUTO, Reading, Repairs, Sentence, text_of
-from .splits import ANNOTATION_SUFFIX, JSON_SUFFIXES, SPLITS, find_splits, find_unnamed, has_data_suffix, split_of
+from .formats import recognise
+from .formats.tables import open_saved, sentences_of_table
+from .source import AUTO, Input, Reading, Repairs, Sentence
+from .splits import SPLITS, find_splits, find_unnamed, has_data_suffix, split_of
 from .xor import xor_corpus
 
 _log = logging.getLogger(__name__)
 
 # A file that `save_to_disk` writes: for several splits, and for one.
 _SAVED = ("dataset_dict.json", "state.json")
-# Number of characters that are read to recognise the format of a text.
-_SAMPLE = 200_000
 
 
 def splits_of_folder(
@@ -101,9 +93,9 @@ def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[st
         text = json.dumps(list(map(_as_record, source)), default=_plain)
     else:
         raise DataError(f"{name}: not a corpus; give a path, a Dataset, a DataFrame, or a list of (words, tags).")
-    path = Path(name)
-    format = format_of(path, text, reading) if format == AUTO else format
-    return {TRAIN: Split(list(_TEXT_READERS[format](path, text, reading, repairs)), name, False, format)}
+    read = Input(Path(name), replace(reading, format=format), repairs, text=text)
+    found = recognise(read)
+    return {TRAIN: Split(list(found.read(read)), name, False, found.name)}
 
 
 def _as_record(item: Any) -> Any:
@@ -124,16 +116,6 @@ def _split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
     return Split(list(sentences_of_table(dataset, source, reading)), source)
 
 
-_TEXT_READERS: dict[str, Callable[[Path, str, Reading, Repairs], Iterator[Sentence]]] = {
-    "conll": read_columns,
-    "conllu": read_conllu,
-    "conll2012": read_conll2012,
-    "csv": read_csv,
-    "jsonl": read_json_lines,
-    "spans": read_spans,
-}
-
-
 def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, documents: bool = False) -> Split:
     """Read files, one after the other, as one split.
 
@@ -149,73 +131,15 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, do
     sentences: list[Sentence] = []
     for path in paths:
         document, before = path.relative_to(common).with_suffix("").as_posix(), len(sentences)
-        format, text = reading.format, ""
-        if format == AUTO:
-            format = _FORMAT_OF_SUFFIX.get(suffix_of(path), AUTO)
-        if format in (AUTO, *_TEXT_READERS):
-            text = text_of(path, reading, repairs)
-            format = format_of(path, text, reading) if format == AUTO else format
-        formats.add(format)
-        if format in _TEXT_READERS:
-            sentences += _TEXT_READERS[format](path, text, reading, repairs)
-        elif format == "brat":
-            sentences += read_brat(path, reading, repairs, document)
-        elif format == "spacy":
-            sentences += read_spacy(path, reading)
-        else:
-            sentences += read_table(path, reading)
+        source = Input(path, reading, repairs, document)
+        format = recognise(source)
+        formats.add(format.name)
+        sentences += format.read(source)
         if documents and len(paths) > 1:
             sentences[before:] = [sentence._replace(doc_id=document) for sentence in sentences[before:]]
     repairs.check_spans()
     guesses_pos = reading.pos_column is None and "conll" in formats
     return Split(sentences, str(paths[0]), guesses_pos, ", ".join(sorted(formats)))
-
-
-_FORMAT_OF_SUFFIX = {".parquet": "parquet", ".arrow": "arrow", ".spacy": "spacy", ANNOTATION_SUFFIX: "brat"}
-#: The beginnings of texts in formats that are not supported; columns may have a word such as ``<s>``.
-_UNSUPPORTED = {
-    "XML": re.compile(r"<\?xml|<!DOCTYPE|[^\t\n]*<([A-Za-z]\w*)[^<>\t]*>[^\t\n]*</\1>(?![ \t]+(O|[A-Z]-\S+)\s)"),
-    "Rasa": re.compile(r'\{\s*"rasa_nlu_data"|(version: \S+\s+)?nlu:\s'),
-    "Snips": re.compile(r'\{\s*"\w+"\s*:\s*\[\s*\{\s*"data"\s*:\s*\['),
-    "seq.in": re.compile(r"(?!)"),  # by its name
-    "BioC": re.compile(r'\{[^\[{]*"documents"\s*:'),
-    "PubTator": re.compile(r"[^|\s]+\|[ta]\|"),
-    "WebAnno TSV": re.compile(r"#FORMAT=WebAnno"),
-}
-
-
-def format_of(path: Path, text: str, reading: Reading) -> str:
-    """Recognise the format of a text file by its suffix and its first lines.
-
-    Args:
-        path: The file.
-        text: Its text.
-        reading: The options of reading.
-
-    Raises:
-        DataError: If the format is known but not supported.
-    """
-    suffix = suffix_of(path)
-    text = text.lstrip(f" \t\r\n{BYTE_ORDER_MARK}")
-    if suffix.endswith("gold_conll") or text.startswith(BEGINS):
-        return "conll2012"
-    for name, beginning in _UNSUPPORTED.items():
-        if beginning.match(text) or path.name == name:
-            raise DataError(f"{path}: the format {name} is not supported; convert it to CoNLL columns or JSON.")
-    if suffix in JSON_SUFFIXES or JSON.match(text):
-        # Bad records at the beginning may be skipped.
-        first = next(records(path, text, Repairs(reading)), None)
-        return "jsonl" if first is None else kind_of_record(first.content, reading)
-    lines = split_lines(text[:_SAMPLE])
-    # Some files of columns have the suffix of CSV, but no commas.
-    separated = sum(re.search("[,;\t]", line) is not None for line in lines) > sum(map(bool, lines)) / 2
-    if (suffix == ".csv" and separated) or has_header(lines[0]):
-        return "csv"
-    if is_conllu(lines):
-        return "conllu"
-    # Only a header names columns.
-    named = (column for column in (reading.token_column, reading.tag_column) if column)
-    return "conll" if all(re.fullmatch(r"-?\d+", column) for column in named) else "csv"
 
 
 #: Folders of OntoNotes that are not read: other languages, and "pt", the New Testament, which has no annotated names

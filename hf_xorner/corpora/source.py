@@ -1,15 +1,18 @@
-"""Shared by all readers: options of reading, sentences, repairs, and the decoding of text."""
+"""Shared by all readers: options of reading, sentences, repairs, and sources, which decode text."""
 
+import io
 import logging
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import DataError
-from ..files import open_bytes, undecodable
+from ..files import BYTE_ORDER_MARK, open_bytes, undecodable
 from ..options import check_values, option
 from .schemes import IO, WRITTEN_SCHEMES
 
@@ -232,7 +235,91 @@ class Sentence(NamedTuple):
         return f"{self.source}{self.lines[index] if self.lines else self.line}"
 
 
+# --- Sources ---------------------------------------------------------------------------------------------------------
+
+#: BRAT's annotation of a text, and its text.
+ANNOTATION_SUFFIX, TEXT_SUFFIX = ".ann", ".txt"
+#: Only these two separate columns: a non-breaking blank or another Unicode blank belongs to its token.
+BLANKS = " \t"
+# Number of characters by which a text is recognised: its format, its columns and, in a stream, its encoding.
+_SAMPLE = 200_000
 _BEYOND_ASCII = bytes(range(0x80, 0x100))
+
+
+class Input:
+    """A file, a stream or a text in memory, with the options of reading.
+
+    Attributes:
+        path: The file, or a name for messages.
+        reading: The options of reading.
+        repairs: Counts repairs and bad lines.
+        labelled: False if words or texts are read that may have no tags, as a stream.
+        document: The name of the document that the file is, if each file is one.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        reading: Reading,
+        repairs: Repairs,
+        document: str = "",
+        text: str | None = None,
+        raw_lines: Iterator[bytes] | None = None,
+    ) -> None:
+        """Prepare to read; nothing is read before `sample` or `lines` is asked for.
+
+        Args:
+            path: See above.
+            reading: See above.
+            repairs: See above.
+            document: See above.
+            text: The text; by default that of the file.
+            raw_lines: The lines of a stream, whose tags are not needed.
+        """
+        self.path, self.reading, self.repairs, self.document = path, reading, repairs, document
+        self.labelled = raw_lines is None
+        self._text, self._raw_lines = text, raw_lines
+
+    @cached_property
+    def _content(self) -> tuple[str, Iterator[str]]:
+        if self._raw_lines is None:
+            text = text_of(self.path, self.reading, self.repairs) if self._text is None else self._text
+            return text[: text.find("\n", _SAMPLE) + 1 or None], io.StringIO(text, newline="\n")
+        data = bytearray()
+        for line in self._raw_lines:
+            data += line
+            if len(data) >= _SAMPLE:
+                break
+        try:
+            text, encoding = _decoded(bytes(data), self.path, self.reading, self.repairs)
+        except DataError:  # damaged UTF-8, whose bad records may be skipped
+            if 0 in data:
+                raise
+            text, encoding = data.decode("utf-8", "surrogateescape"), "utf-8"
+        rest = (line.decode(encoding, "surrogateescape") for line in self._raw_lines)
+        return text, chain(io.StringIO(text, newline="\n"), rest)
+
+    @property
+    def sample(self) -> str:
+        """The first characters of the text, as whole lines."""
+        return self._content[0]
+
+    @property
+    def lines(self) -> Iterator[str]:
+        r"""The lines of the text with their ends, of which only ``\n`` separates lines."""
+        return self._content[1]
+
+    @cached_property
+    def first_lines(self) -> list[str]:
+        """The lines of `sample`, see `clean_lines`."""
+        return list(clean_lines(self.sample.split("\n")))
+
+
+def clean_lines(lines: Iterable[str]) -> Iterator[str]:
+    r"""Yield lines without ``\n``, ``\r\n`` and byte-order marks; blank ones are empty."""
+    for line in lines:
+        line = line.replace(BYTE_ORDER_MARK, "").rstrip("\r\n")
+        yield line if line.strip(BLANKS) else ""
 
 
 def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
@@ -242,12 +329,16 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
         DataError: If it is not text in this encoding, or is damaged UTF-8.
     """
     with open_bytes(path) as file:
-        data = file.read()
+        return _decoded(file.read(), path, reading, repairs)[0]
+
+
+def _decoded(data: bytes, path: Path, reading: Reading, repairs: Repairs) -> tuple[str, str]:
+    """Return a text, and the name of its encoding."""
     if data.startswith(b"PK\x03\x04"):
         raise DataError(f"{path}: is a zip archive; unpack it and name a file or folder of it.")
     encoding = "utf-8" if reading.encoding == AUTO else reading.encoding
     try:
-        return data.decode(encoding)
+        return data.decode(encoding), encoding
     except UnicodeDecodeError as error:
         fault = undecodable(path, error, encoding, ", or name its encoding")
     if reading.encoding != AUTO:
@@ -258,8 +349,8 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
     if 2 * invalid < beyond_ascii or b"\0" in data:
         raise fault
     try:
-        name, text = "Windows-1252", data.decode("cp1252")
+        text, encoding, name = data.decode("cp1252"), "cp1252", "Windows-1252"
     except UnicodeError:  # Windows-1252 has no characters for five bytes
-        name, text = "Latin-1", data.decode("latin-1")
+        text, encoding, name = data.decode("latin-1"), "latin-1", "Latin-1"
     repairs.note(f"not UTF-8, so read as {name}; name another one as encoding if that is wrong", str(path))
-    return text
+    return text, encoding

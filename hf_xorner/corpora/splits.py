@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from ..errors import DataError
 from ..files import files_below, suffix_of
+from .formats import FORMATS
+from .formats.json_lines import JSON_SUFFIXES
+from .source import ANNOTATION_SUFFIX, TEXT_SUFFIX
 
 # The parts of file names that name a split; testa and testb are used by CoNLL-2003.
 _NAMES = {
@@ -18,17 +21,9 @@ _NAMES = {
 _ALIASES = {alias: split for split, aliases in _NAMES.items() for alias in aliases.split()}
 _SPLIT_WORD = re.compile(rf"(?<![a-z])({'|'.join(sorted(_ALIASES, key=len, reverse=True))})(?:set|data)?(?![a-z])")
 SPLITS = ("train", "validation", "test")
-JSON_SUFFIXES = frozenset({".jsonl", ".json", ".ndjson"})
 TABLE_SUFFIXES = frozenset({".parquet", ".arrow"})
-#: BRAT's annotation of a text, and its text.
-ANNOTATION_SUFFIX, TEXT_SUFFIX = ".ann", ".txt"
-_COLUMN_SUFFIXES = (
-    ".txt .conll .conll03 .conllu .conllup .csv .tsv .tab .col .data .ner .annotated "
-    ".bio .bio2 .iob .iob1 .iob2 .bioes .bmes .bmeso .bilou"
-)
-SUFFIXES = {"", ".spacy", ANNOTATION_SUFFIX, *_COLUMN_SUFFIXES.split(), *JSON_SUFFIXES, *TABLE_SUFFIXES} | {
-    f".{alias}" for alias in _ALIASES
-}
+#: The suffixes of labelled data.
+SUFFIXES = {"", *(f".{alias}" for alias in _ALIASES)}.union(*(format.suffixes for format in FORMATS))
 # Files without labelled data, even if their names contain the name of a split.
 _OTHER_SUFFIX = re.compile(
     r"\.(md|rst|html?|pdf|tex|bib|docx?|png|jpe?g|svg|pyc?|ipynb|sh|pl|java|js|c|cpp|h|log|out|err|ya?ml|toml|cfg|conf"

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..corpora.assemble import TOKENS
-from ..corpora.formats.columns import BLANKS, DOCUMENT_START, split_lines
+from ..corpora.formats.columns import DOCUMENT_START
 from ..corpora.load import load_corpus
-from ..corpora.source import Reading, Repairs, text_of
+from ..corpora.source import BLANKS, Input, Reading, Repairs, clean_lines
 from ..corpora.splits import TABLE_SUFFIXES
 from ..files import expanded, suffix_of
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -41,7 +41,7 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
     path = expanded(source)
     if path.is_file() and suffix_of(path) not in _NO_LIST:
         repairs = Repairs(reading := Reading())
-        lines = [line for line in split_lines(text_of(path, reading, repairs)) if line]
+        lines = list(filter(None, clean_lines(Input(path, reading, repairs).lines)))
         first = next((line for line in lines if line != DOCUMENT_START), " ")
         if not first.startswith('{"') and not any(blank in first for blank in BLANKS):
             repairs.report(str(path))

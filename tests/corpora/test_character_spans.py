@@ -1,6 +1,7 @@
 """JSON of texts with spans, compared with a reference that looks at every character."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -10,7 +11,7 @@ from random_texts import PIECES
 from hf_xorner import WordCharTokenizer
 from hf_xorner.corpora import DataError
 from hf_xorner.corpora.formats.spans import read_spans
-from hf_xorner.corpora.source import Reading, Repairs
+from hf_xorner.corpora.source import Input, Reading, Repairs
 
 pytest_plugins = "corpus_files"
 
@@ -22,7 +23,8 @@ MARK = "\ufeff"
 def spans_of(record, repairs=None, **options):
     """The words and tags of one record."""
     reading = Reading(**options)
-    ((tokens, tags, *_),) = read_spans("x.jsonl", json.dumps(record), reading, repairs or Repairs(reading))
+    source = Input(Path("x.jsonl"), reading, repairs or Repairs(reading), text=json.dumps(record))
+    ((tokens, tags, *_),) = read_spans(source)
     return tokens, tags
 
 

@@ -1,18 +1,16 @@
 """Read files of CoNLL columns, and recognise the columns of the words and the tags."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import DataError
-from ...files import BYTE_ORDER_MARK
 from ..schemes import NO_CHUNK
-from ..source import AUTO, NONE, Reading, Repairs, Sentence
+from ..source import AUTO, BLANKS, NONE, Input, Repairs, Sentence, clean_lines
 
 DOCUMENT_START = "-DOCSTART-"
-# Only these two separate columns: a non-breaking blank or another Unicode blank belongs to its token.
-BLANKS = " \t"
 BLANK_RUN = re.compile(r"[ \t]+")
 #: The number of a word in its sentence, of a range of words ("1-2") or of a word that is not in the text ("1.1").
 WORD_NUMBER = re.compile(r"\d+([-.]\d+)?")
@@ -65,7 +63,7 @@ class Layout(NamedTuple):
     note: str
 
 
-def read_columns(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def read_columns(source: Input) -> Iterator[Sentence]:
     """Yield the sentences of a file of CoNLL columns.
 
     The first column holds the words, the last one the tags; of three or four columns, the second holds the parts of
@@ -82,16 +80,16 @@ def read_columns(path: Path, text: str, reading: Reading, repairs: Repairs) -> I
     Raises:
         DataError: If the word or tag of a line is missing or cannot be recognised, or the file has no sentence.
     """
-    lines = [_without_document_tag(line) if line[:1] == "<" else line for line in split_lines(text)]
-    layout = _layout_of(path, lines, reading)
+    path, comments, repairs = source.path, source.reading.comments, source.repairs
+    layout = _layout_of(source)
     if layout.note:
         repairs.note(layout.note, str(path))
     document, documents = None, 0
     rows: list[tuple[int, list[str]]] = []
-    for number, line in enumerate([*lines, ""], start=1):
+    for number, line in enumerate(chain(_lines_of(source.lines), [""]), start=1):
         begins = _begins_document(line)
         if line and not begins:
-            if not _is_comment(line, reading.comments, bool(rows), layout):
+            if not _is_comment(line, comments, bool(rows), layout):
                 rows.append((number, _split(line, layout.by_tab)))
             continue
         if rows and (words := list(_words(rows, layout, path, repairs))):
@@ -103,10 +101,9 @@ def read_columns(path: Path, text: str, reading: Reading, repairs: Repairs) -> I
             documents += 1
 
 
-def split_lines(text: str) -> list[str]:
-    r"""Return the lines of a text, which end in ``\n`` or ``\r\n``, without byte-order marks; blank ones are empty."""
-    lines = (line.rstrip("\r") for line in text.replace(BYTE_ORDER_MARK, "").split("\n"))
-    return [line if line.strip(BLANKS) else "" for line in lines]
+def _lines_of(lines: Iterable[str]) -> Iterator[str]:
+    """Yield clean lines, with ``-DOCSTART-`` in place of ``<doc>``."""
+    return (_without_document_tag(line) if line[:1] == "<" else line for line in clean_lines(lines))
 
 
 def _without_document_tag(line: str) -> str:
@@ -192,7 +189,7 @@ def _tag_of(row: list[str], layout: Layout, even: bool) -> int:
 # --- Layout ----------------------------------------------------------------------------------------------------------
 
 
-def sample_of(lines: Sequence[str], comments: str = AUTO) -> list[Line]:
+def sample_of(lines: Iterable[str], comments: str = AUTO) -> list[Line]:
     """Return the first token lines of a file, without possible comments."""
     sample: list[Line] = []
     first = True
@@ -208,9 +205,10 @@ def sample_of(lines: Sequence[str], comments: str = AUTO) -> list[Line]:
     return sample
 
 
-def _layout_of(path: Path, lines: Sequence[str], reading: Reading) -> Layout:
+def _layout_of(source: Input) -> Layout:
     """Return the layout of a file, recognised by its first token lines."""
-    sample = sample_of(lines, reading.comments)
+    path, reading = source.path, source.reading
+    sample = sample_of(_lines_of(source.first_lines), reading.comments)
     if not sample:
         raise DataError(f"{path}:1: the file holds no sentence; expected lines of a token and its tag.")
     by_tab = "\t" in sample[0].text if reading.separator == AUTO else reading.separator == "tab"

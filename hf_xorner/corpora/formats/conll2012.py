@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from ...errors import DataError
-from ..source import NONE, Reading, Repairs, Sentence
-from .columns import BLANK_RUN, BLANKS, column_index, split_lines
+from ...files import suffix_of
+from ..source import BLANKS, NONE, Input, Reading, Sentence, clean_lines
+from .columns import BLANK_RUN, column_index
 
-BEGINS, _ENDS = "#begin document", "#end document"
+_BEGINS, _ENDS = "#begin document", "#end document"
 _BEGIN = re.compile(r"#begin document \((.+)\)(?:; part (\d+))?")
 # A cell of the column of named entities, other than "*": it opens an entity of a type, closes one, or both.
 _CELL = re.compile(r"\(([^()*]+)(?:\*|\*?\))|\*\)")
@@ -18,7 +20,14 @@ _HIDDEN = "[WORD]"
 _NOTHING = "-"
 
 
-def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def is_conll2012(source: Input) -> bool:
+    """Return True for a file ``*_gold_conll`` or one that begins with ``#begin document``."""
+    return suffix_of(source.path).endswith("gold_conll") or any(
+        line.startswith(_BEGINS) for line in source.first_lines[:5]
+    )
+
+
+def read_conll2012(source: Input) -> Iterator[Sentence]:
     """Yield the sentences of a CoNLL-2012 file, their entities as tags in IOB2.
 
     Columns are separated by runs of blanks and TABs. Columns 0 to 4 are document, part, word number, word and part of
@@ -30,9 +39,10 @@ def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) ->
         DataError: If a line has too few columns, the brackets of entities do not match, entities are nested, or the
             words have been removed from the file.
     """
+    path, reading = source.path, source.reading
     document: str | None = None
     rows: list[tuple[int, list[str]]] = []
-    for number, line in enumerate([*split_lines(text), ""], start=1):
+    for number, line in enumerate(chain(clean_lines(source.lines), [""]), start=1):
         if line and line[0] != "#":
             rows.append((number, BLANK_RUN.split(line.strip(BLANKS))))
             continue
@@ -40,7 +50,7 @@ def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) ->
             try:
                 yield _sentence(rows, path, document, reading)
             except DataError as fault:
-                repairs.leave_out(fault)
+                source.repairs.leave_out(fault)
             rows = []
         if begin := _BEGIN.match(line):
             name, part = begin.groups()

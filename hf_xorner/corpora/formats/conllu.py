@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import DataError
 from ..schemes import NO_CHUNK
-from ..source import NONE, Reading, Repairs, Sentence
-from .columns import UNKNOWN, WORD_NUMBER, looks_like_tag, sample_of, split_lines
+from ..source import NONE, Input, Reading, Sentence, clean_lines
+from .columns import UNKNOWN, WORD_NUMBER, looks_like_tag, sample_of
 
 ID, FORM, UPOS, XPOS, MISC = "id", "form", "upos", "xpos", "misc"
 _COLUMNS = (ID, FORM, "lemma", UPOS, XPOS, "feats", "head", "deprel", "deps", MISC)
@@ -38,8 +39,9 @@ class _Columns(NamedTuple):
     number: int | None
 
 
-def is_conllu(lines: Sequence[str]) -> bool:
+def is_conllu(source: Input) -> bool:
     """Return True if a file names its columns, or its first token lines have the ten columns of CoNLL-U."""
+    lines = source.first_lines
     if _GLOBAL_COLUMNS.match(lines[0]):
         return True
     rows = [line.text.split("\t") for line in sample_of(lines)]
@@ -48,7 +50,7 @@ def is_conllu(lines: Sequence[str]) -> bool:
     return fitting > 0.9 * len(rows)
 
 
-def read_conllu(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def read_conllu(source: Input) -> Iterator[Sentence]:
     """Yield the sentences of a file of CoNLL-U, or of CoNLL-U Plus, whose first line names its columns.
 
     Columns are separated by TABs. The words are in the column FORM; ranges of words (``1-2``) and words that are not in
@@ -59,15 +61,15 @@ def read_conllu(path: Path, text: str, reading: Reading, repairs: Repairs) -> It
     Raises:
         DataError: If a line has another number of columns, its word or tag is empty, or a column does not exist.
     """
-    lines = split_lines(text)
-    columns = _columns_of(path, lines, reading)
+    path, reading, repairs = source.path, source.reading, source.repairs
+    columns = _columns_of(path, source.first_lines, reading)
     if reading.tag_column is None:
         name = columns.names[columns.tag].upper() + (f" ({columns.key}=)" if columns.key else "")
         repairs.note(f"the tags are read from {name}; pass tag_column for others (upos, xpos, misc)", str(path))
     document: str | None = None
     documents = 0
     rows: list[tuple[int, str, str, str]] = []
-    for number, line in enumerate([*lines, ""], start=1):
+    for number, line in enumerate(chain(clean_lines(source.lines), [""]), start=1):
         # A line with all columns is a word such as a hashtag, not a comment.
         if line and (line[0] != "#" or 0 < line.count("\t") == len(columns.names) - 1):
             try:

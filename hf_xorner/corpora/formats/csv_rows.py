@@ -7,16 +7,18 @@ import ast
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import DataError, first_line
-from ...files import BYTE_ORDER_MARK
+from ...files import BYTE_ORDER_MARK, suffix_of
 from ..schemes import NO_CHUNK
-from ..source import NONE, Reading, Repairs, Sentence
+from ..source import NONE, Input, Reading, Repairs, Sentence
 from .columns import UNKNOWN, looks_like_tag, recognise_columns
+from .conllu import is_conllu
 from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, JsonRecord, sentence_of_words
 
 _TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text", "sentence")
@@ -74,12 +76,23 @@ class _Columns(NamedTuple):
     note: str
 
 
-def has_header(line: str) -> bool:
+def is_csv(source: Input) -> bool:
+    """Return True for a file ``.csv`` with separators, or whose first line or options name the columns."""
+    lines, reading = source.first_lines, source.reading
+    # Some files of columns have the suffix of CSV, but no commas.
+    separated = sum(re.search("[,;\t]", line) is not None for line in lines) > sum(map(bool, lines)) / 2
+    # Only a header, or CoNLL-U, names columns.
+    named = any(not re.fullmatch(r"-?\d+", name or "0") for name in (reading.token_column, reading.tag_column))
+    header = _has_header(lines[0]) or (named and not is_conllu(source))
+    return header or (suffix_of(source.path) == ".csv" and separated)
+
+
+def _has_header(line: str) -> bool:
     """Return True if a line names a column of words and a column of tags."""
     return any(_names_columns(_names(line, delimiter)) for delimiter in _DELIMITERS)
 
 
-def read_csv(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def read_csv(source: Input) -> Iterator[Sentence]:
     """Yield the sentences of a file of values separated by commas, semicolons or TABs.
 
     The first row names the columns: of words (``token``, ``word``, …), of tags (``ner_tags``, ``tag``, ``label``, …),
@@ -93,25 +106,32 @@ def read_csv(path: Path, text: str, reading: Reading, repairs: Repairs) -> Itera
         DataError: If the file has no columns of words and tags, a word or tag is empty, quotation marks do not match,
             the number of a sentence recurs, or no sentence ends in a long file.
     """
-    text = text.replace(BYTE_ORDER_MARK, "")
-    text = text if "\n" in text else text.replace("\r", "\n")  # as Excel writes "CSV (Macintosh)"
-    columns = _columns_of(path, text, reading)
+    path, reading, repairs = source.path, source.reading, source.repairs
+    columns = _columns_of(source)
     if columns.note:
         repairs.note(columns.note, str(path))
+    rows = _rows(source, columns)
     if columns.lists:
-        yield from _sentences_of_lists(path, _rows(path, text, columns), columns, reading, repairs)
+        yield from _sentences_of_lists(path, rows, columns, reading, repairs)
     else:
-        yield from _sentences(path, _rows(path, text, columns), columns, repairs)
+        yield from _sentences(path, rows, columns, repairs)
 
 
 _Rows = Iterator[tuple[int, list[str]]]
 
 
-def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
+def _lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines without byte-order marks; those of "CSV (Macintosh)" end in carriage returns."""
+    for line in lines:
+        line = line.replace(BYTE_ORDER_MARK, "")
+        yield from [line] if line[-1:] == "\n" else io.StringIO(line.replace("\r", "\n"), newline="\n")
+
+
+def _rows(source: Input, columns: _Columns) -> _Rows:
     """Yield the rows below the header and the numbers of their first lines; rows without values are empty."""
     # Without quoting, a quotation mark is an ordinary character.
     options: dict[str, Any] = {} if columns.quoted else {"quoting": csv.QUOTE_NONE}
-    rows = csv.reader(io.StringIO(text, newline="\n"), delimiter=columns.delimiter, strict=True, **options)
+    rows = csv.reader(_lines(source.lines), delimiter=columns.delimiter, strict=True, **options)
     number, header = 1, columns.header
     try:
         for row in rows:
@@ -124,8 +144,8 @@ def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
             number = rows.line_num + 1
     except csv.Error as error:
         raise DataError(
-            f"{path}:{number}: the quotation marks of the row do not match, or a carriage return is outside of them "
-            f"({first_line(error).partition(' - ')[0]}); double the quotation marks within a word, and quote the word."
+            f"{source.path}:{number}: the quotation marks of the row do not match, or a carriage return is outside of "
+            f"them ({first_line(error).partition(' - ')[0]}); double the quotation marks within a word, and quote it."
         ) from None
 
 
@@ -206,9 +226,10 @@ def _cell(row: list[str], index: int | None) -> str:
 # --- Columns ---------------------------------------------------------------------------------------------------------
 
 
-def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
+def _columns_of(source: Input) -> _Columns:
     """Return the columns of a file, recognised by its first lines."""
-    lines = [line.rstrip("\r") for line in text.split("\n", _SAMPLE)[:_SAMPLE]]
+    path, reading = source.path, source.reading
+    lines = [line.rstrip("\r\n") for line in islice(_lines(io.StringIO(source.sample, newline="\n")), _SAMPLE)]
     filled = [at for at, line in enumerate(lines) if line.strip(" \t,;") and not _COMMENT.fullmatch(line)]
     if not filled:
         raise DataError(f"{path}:1: the file holds no sentence; expected rows of a token and its tag.")
@@ -260,7 +281,7 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
         next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None),
         _first(names, _DOCUMENT_NAMES),
         # Words rarely contain TABs, so most programs write TSV without quotation marks.
-        quoted=lists or delimiter != "\t" or re.search(r'(^|\t)""""(\t|\r?$)', text, re.MULTILINE) is not None,
+        quoted=lists or delimiter != "\t" or re.search(r'(^|\t)""""(\t|\r?$)', source.sample, re.MULTILINE) is not None,
         lists=lists,
         note="" if header else note,
     )

@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import DataError
-from ...files import BYTE_ORDER_MARK
+from ...files import BYTE_ORDER_MARK, suffix_of
 from ..schemes import UNLABELLED_TAG
-from ..source import NONE, Reading, Repairs, Sentence
+from ..source import NONE, Input, Reading, Repairs, Sentence
 from .columns import looks_like_tag
 
 TOKEN_KEYS = ("tokens", "words")
@@ -23,10 +22,19 @@ TEXT_KEY = "text"
 #: Keys of a text; "data" is from old versions of doccano, "content" from Dataturks.
 TEXT_KEYS = (TEXT_KEY, "data", "content")
 
+#: Suffixes of JSON.
+JSON_SUFFIXES = frozenset({".jsonl", ".json", ".ndjson"})
 # The white space of JSON, and byte-order marks, which concatenated files have at the start of each part.
 _BLANKS = " \t\r\n" + BYTE_ORDER_MARK
-#: The beginning of JSON objects or of an array, but not of columns whose first word is a bracket.
-JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
+# The beginning of JSON objects or of an array, but not of columns whose first word is a bracket.
+_JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
+# An array of records, as a line may be a list of a text and an object; what is between its elements; and an object over
+# several lines.
+_ARRAY = re.compile(rf'[{_BLANKS}]*\[(?!\s*")')
+_GAP = re.compile(rf"[{_BLANKS},]*")
+_LONG_OBJECT = re.compile(rf"[{_BLANKS}]*\{{([^\n]*[^}}\s])?[^\S\n]*\n\s*[^{{\s]")
+# Number of first elements of an array by which it is recognised.
+_ENOUGH = 20
 
 
 class JsonRecord(NamedTuple):
@@ -49,7 +57,7 @@ class JsonRecord(NamedTuple):
         return f"{self.source}{self.number}"
 
 
-def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def read_json_lines(source: Input) -> Iterator[Sentence]:
     """Yield the sentences of a file of JSON objects, each with words and their tags; see `records`.
 
     The words are under ``tokens`` or ``words``, their tags under ``ner_tags``, ``tags`` or ``labels``, the parts of
@@ -59,11 +67,11 @@ def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -
     Raises:
         DataError: If a line is not a JSON object, has no words or tags, or some are not strings.
     """
-    for record in records(path, text, repairs):
+    for record in records(source):
         try:
-            yield sentence_of_words(record, reading)
+            yield sentence_of_words(record, source.reading)
         except DataError as fault:
-            repairs.leave_out(fault)
+            source.repairs.leave_out(fault)
 
 
 def sentence_of_words(record: JsonRecord, reading: Reading) -> Sentence:
@@ -92,29 +100,24 @@ def _by_number(names: tuple[str, ...]) -> dict[int, str]:
     return dict(enumerate(names)) | ({-1: UNLABELLED_TAG} if all(map(looks_like_tag, names)) else {})
 
 
-def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
+def records(source: Input) -> Iterator[JsonRecord]:
     """Yield the objects of a file: one object per line, an array of objects, or one object over several lines.
 
     Forms of some tools are converted: spaCy's lists of a text and an object, or a text and its tags; ``sentence`` and
     ``tags``; GLiNER's ``tokenized_text`` and ``ner``; NER Annotator's object of all ``annotations``.
 
-    Args:
-        path: The file, for messages.
-        text: Its text.
-        repairs: Counts lines and elements of an array that are not objects, if they are skipped.
-
     Raises:
         DataError: For a value that is not a JSON object.
     """
-    for source, number, value in _values(path, text, repairs):
+    for name, number, value in _values(source):
         value = _usual_form(value)
         if type(value) is dict and type(value.get("annotations")) is list and "classes" in value:
             for index, element in enumerate(filter(None, value["annotations"]), start=1):
-                yield JsonRecord(f"{source}{number}, annotation ", index, _usual_form(element))
+                yield JsonRecord(f"{name}{number}, annotation ", index, _usual_form(element))
         elif type(value) is dict:
-            yield JsonRecord(source, number, value)
+            yield JsonRecord(name, number, value)
         else:
-            repairs.leave_out(DataError(f"{source}{number}: is a {type(value).__name__}; write an object."))
+            source.repairs.leave_out(DataError(f"{name}{number}: is a {type(value).__name__}; write an object."))
 
 
 def _usual_form(value: Any) -> Any:
@@ -143,27 +146,19 @@ def _usual_form(value: Any) -> Any:
     return value
 
 
-def _values(path: Path, text: str, repairs: Repairs) -> Iterator[tuple[str, int, Any]]:
+def _values(source: Input) -> Iterator[tuple[str, int, Any]]:
     """Yield the source, the number and the value of the lines of a file, or of the elements of the array in it."""
-    begin = text.lstrip(_BLANKS)
-    is_array = re.match(r'\[(?!\s*")', begin) is not None
-    # A line may be a list of a text and an object, or the first line of an object.
-    if is_array or (begin[:1] == "{" and not begin.partition("\n")[0].rstrip().endswith("}")):
-        try:
-            value = _decoded(begin, f"{path}")
-        except DataError:
-            if is_array:
-                raise
-        else:
-            for number, element in enumerate(value if type(value) is list else [value], start=1):
-                yield f"{path}, record ", number, element
-            return
-    for number, line in enumerate(text.split("\n"), start=1):
+    if _ARRAY.match(source.sample) or _LONG_OBJECT.match(source.sample):
+        value = _decoded("".join(source.lines).strip(_BLANKS), f"{source.path}")
+        for number, element in enumerate(value if type(value) is list else [value], start=1):
+            yield f"{source.path}, record ", number, element
+        return
+    for number, line in enumerate(source.lines, start=1):
         if line := line.strip(_BLANKS):
             try:
-                yield f"{path}:", number, _decoded(line, f"{path}:{number}")
+                yield f"{source.path}:", number, _decoded(line, f"{source.path}:{number}")
             except DataError as fault:
-                repairs.leave_out(fault)
+                source.repairs.leave_out(fault)
 
 
 def _decoded(text: str, place: str) -> Any:
@@ -174,6 +169,31 @@ def _decoded(text: str, place: str) -> Any:
         return value
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON ({error}); correct it, or write one complete object per line.") from None
+
+
+def is_json(source: Input) -> bool:
+    """Return True for a file with a suffix of JSON, or that begins like JSON."""
+    return suffix_of(source.path) in JSON_SUFFIXES or _JSON.match(source.sample) is not None
+
+
+def is_json_of_spans(source: Input) -> bool:
+    """Return True if the first record of JSON is a text with spans; bad records before it may be skipped."""
+    if not is_json(source):
+        return False
+    text, decoder = source.sample, json.JSONDecoder()
+    if array := _ARRAY.match(text):
+        # The sample has only the first elements.
+        elements: list[Any] = []
+        at = array.end()
+        with suppress(ValueError, RecursionError):
+            while len(elements) < _ENOUGH:
+                value, at = decoder.raw_decode(text, _GAP.match(text, at).end())  # type: ignore[union-attr]
+                elements.append(value)
+        text = "\n".join(map(json.dumps, elements))
+    with suppress(DataError):  # which the reader raises, too
+        first = next(records(Input(source.path, source.reading, Repairs(source.reading), text=text)), None)
+        return first is not None and kind_of_record(first.content, source.reading) == "spans"
+    return False
 
 
 def kind_of_record(record: Mapping[str, Any], reading: Reading) -> str:

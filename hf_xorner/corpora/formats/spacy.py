@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 from ...errors import DataError, first_line
-from ..source import NONE, Reading, Sentence
+from ..source import NONE, Input, Sentence
 from .spans import sentences_between
 
 
-def read_spacy(path: Path, reading: Reading) -> Iterator[Sentence]:
+def read_spacy(source: Input) -> Iterator[Sentence]:
     """Yield the sentences of a DocBin file.
 
     Documents are numbered from 0; if each document is one sentence, they have no numbers. Words are spaCy's tokens,
@@ -18,6 +17,7 @@ def read_spacy(path: Path, reading: Reading) -> Iterator[Sentence]:
     Raises:
         DataError: If spaCy is not installed, the file is damaged or of another kind, or it has no annotated entities.
     """
+    path = source.path
     try:
         from spacy.tokens import DocBin
         from spacy.vocab import Vocab
@@ -34,7 +34,6 @@ def read_spacy(path: Path, reading: Reading) -> Iterator[Sentence]:
         raise DataError(f"{path}: no document has annotated entities; set doc.ents before saving.")
     several = any(token.is_sent_start for doc in docs for token in doc[1:])
     for number, doc in enumerate(docs):
-        source = f"{path}, document "
         # In spaCy, an entity without a type marks words that are not an entity.
         tokens = [token for token in doc if not token.text.isspace()]  # as in the component for spaCy
         tags = [f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else "O" for token in tokens]
@@ -43,6 +42,6 @@ def read_spacy(path: Path, reading: Reading) -> Iterator[Sentence]:
         ends = [0, *(token.i + 1 for token in tokens)]
         starts = [any(token.is_sent_start for token in doc[start:end]) for start, end in pairwise(ends)]
         for start, end in sentences_between(starts, tags):
-            pos_tags = parts[start:end] if all(parts) and reading.pos_column != NONE else None
+            pos_tags = parts[start:end] if all(parts) and source.reading.pos_column != NONE else None
             document = str(number) if several else None
-            yield Sentence(words[start:end], tags[start:end], source, number, pos_tags, document)
+            yield Sentence(words[start:end], tags[start:end], f"{path}, document ", number, pos_tags, document)

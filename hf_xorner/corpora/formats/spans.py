@@ -4,7 +4,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokenizers import Regex
@@ -13,8 +12,7 @@ from tokenizers.pre_tokenizers import Split
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
 from ...models.word_rule import WORD_PATTERN
-from ..source import Reading, Repairs, Sentence, text_of
-from ..splits import ANNOTATION_SUFFIX, TEXT_SUFFIX
+from ..source import ANNOTATION_SUFFIX, TEXT_SUFFIX, Input, Reading, Repairs, Sentence, text_of
 from .json_lines import TEXT_KEYS, JsonRecord, document_of, find_key, is_task, parts_of_speech, records
 
 SPAN_KEYS = ("spans", "entities", "labels", "label", "ents", "annotations", "annotation")
@@ -56,7 +54,7 @@ class WordSpans(NamedTuple):
     ends: Sequence[int]
 
 
-def read_spans(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def read_spans(source: Input) -> Iterator[Sentence]:
     """Yield the texts of a file of JSON objects with labelled spans, each as a sentence; see `records`.
 
     The text is under ``text``, ``data`` or ``content``. The spans are under the first of ``spans``, ``entities``,
@@ -75,16 +73,17 @@ def read_spans(path: Path, text: str, reading: Reading, repairs: Repairs) -> Ite
         DataError: If a line is not a JSON object or has no text, a span is malformed, reaches outside of its text or
             covers no word, words are invalid, or no record of the file has spans.
     """
+    path, reading, repairs = source.path, source.reading, source.repairs
     span_keys = SPAN_KEYS if reading.tag_column is None else (reading.tag_column,)
     any_record = any_spans = False
-    for record in _accepted(path, text, reading, repairs):
+    for record in _accepted(source):
         span_key = next((key for key in span_keys if key in record.content), None)
         any_record, any_spans = True, any_spans or span_key is not None
         try:
             yield _sentence_of(record, span_key, reading, repairs)
         except DataError as fault:
             repairs.leave_out(fault)
-    if not any_record and '"predictions"' in text:
+    if not any_record and '"predictions"' in source.sample:
         raise DataError(f"{path}: the tasks only have predictions; accept or correct them in Label Studio.")
     if any_record and not any_spans:
         # Otherwise, the file would be read as one without entities.
@@ -114,10 +113,11 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, rep
 # --- Records ---------------------------------------------------------------------------------------------------------
 
 
-def _accepted(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[JsonRecord]:
+def _accepted(source: Input) -> Iterator[JsonRecord]:
     """Yield the records of a file that were not rejected or skipped; tasks of Label Studio become records of spans."""
     tasks: set[str] = set()
-    for record in records(path, text, repairs):
+    reading, repairs = source.reading, source.repairs
+    for record in records(source):
         content, place = record.content, record.place
         task = str(content.get("id")) if _MIN_KEY in content and "id" in content else None
         if content.get("answer") in _REFUSALS:
@@ -330,22 +330,19 @@ _PLACES = r"[0-9]{1,15}[ \t][0-9]{1,15}"
 _BRAT_SPAN = re.compile(rf"T\S*\t(\S+)[ \t]({_PLACES}(?:;{_PLACES})*)(?:\t(.*))?")
 
 
-def read_brat(path: Path, reading: Reading, repairs: Repairs, document: str) -> Iterator[Sentence]:
+def read_brat(source: Input) -> Iterator[Sentence]:
     """Yield the lines of the text of a BRAT annotation as sentences, split into words by the package's word rule.
 
     A line break within an entity does not end a sentence. Events, relations, attributes and notes are not read. A
     discontinuous span is read with the words between its parts; overlapping spans and spans that cut a word are treated
     as in `read_spans`. Offsets may count a line break of Windows as one character.
 
-    Args:
-        path: The annotation, ``name.ann``, or its text, ``name.txt``.
-        reading: The options, of which the encoding is used.
-        repairs: Counts discontinuous, overlapping and widened spans, and bad ones, see `Repairs.check_spans`: those
-            that are malformed, reach outside of the text, cover no word, or have another text.
-        document: The name of the document.
+    Bad spans are malformed, reach outside of the text, cover no word, or have another text; see `Repairs.check_spans`.
     """
-    path, source = path.with_suffix(ANNOTATION_SUFFIX), path.with_suffix(TEXT_SUFFIX)
-    text, annotation = text_of(source, reading, repairs), text_of(path, reading, repairs).removeprefix(BYTE_ORDER_MARK)
+    path, reading, repairs = source.path.with_suffix(ANNOTATION_SUFFIX), source.reading, source.repairs
+    text_path = path.with_suffix(TEXT_SUFFIX)
+    text, annotation = text_of(text_path, reading, repairs), text_of(path, reading, repairs)
+    annotation = annotation.removeprefix(BYTE_ORDER_MARK)
     marks = [(f"{path}:{number}", line.rstrip("\r")) for number, line in enumerate(annotation.split("\n"), start=1)]
     marks = [(place, line) for place, line in marks if line.startswith("T")]
     # The text in which more spans fit.
@@ -364,7 +361,8 @@ def read_brat(path: Path, reading: Reading, repairs: Repairs, document: str) -> 
         lines.append(lines[-1] + text.count("\n", before, start))
     starts = [line > before for before, line in pairwise(lines)]
     for first, after in sentences_between(starts, tags):
-        yield Sentence(words.tokens[first:after], tags[first:after], f"{source}:", lines[first + 1], doc_id=document)
+        place = f"{text_path}:"
+        yield Sentence(words.tokens[first:after], tags[first:after], place, lines[first + 1], doc_id=source.document)
 
 
 def _brat_spans(marks: Sequence[tuple[str, str]], text: str) -> tuple[list[tuple[str, Span, int]], list[DataError]]:

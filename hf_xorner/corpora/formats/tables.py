@@ -10,7 +10,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, load_from_disk
 from datasets.table import InMemoryTable, MemoryMappedTable
 
 from ...errors import DataError, first_line
-from ..source import Reading, Sentence
+from ..source import Input, Reading, Sentence
 from .json_lines import (
     DOCUMENT_KEY,
     POS_KEYS,
@@ -26,8 +26,9 @@ from .json_lines import (
 _ROWS = 1000
 
 
-def read_table(path: Path, reading: Reading) -> Iterator[Sentence]:
+def read_table(source: Input) -> Iterator[Sentence]:
     """Yield the rows of a file of Parquet or Arrow (stream or Feather); see `sentences_of_table`."""
+    path = source.path
     name = str(path.absolute())
     try:
         with path.open("rb") as file:
@@ -41,7 +42,7 @@ def read_table(path: Path, reading: Reading) -> Iterator[Sentence]:
     # The libraries' errors for a damaged file have no common type.
     except Exception as error:
         raise _unsound(path, error) from error
-    return sentences_of_table(dataset, str(path), reading)
+    return sentences_of_table(dataset, str(path), source.reading)
 
 
 def _unsound(path: Path, error: Exception) -> DataError:
