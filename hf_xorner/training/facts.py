@@ -157,7 +157,7 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
         several = isinstance(value, list)
         for number, name in enumerate(value if several else [value], 1):
             file, member = split_member(name)
-            path = expanded(model_folder(file) if option in ("model_name_or_path", "teacher") else file)
+            path = expanded(model_folder(str(file)) if option in ("model_name_or_path", "teacher") else file)
             if option == "vectors" and name == AUTO:
                 file, path = installed_encoder()
             content = file_fingerprint(path) if path.exists() else {}
