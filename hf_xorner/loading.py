@@ -32,7 +32,7 @@ from .files import model_folder
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
-from .models.word_ids import check_fields
+from .models.word_ids import check_fields, no_panic
 from .registration import CONFIGS
 from .safety import check_settings
 
@@ -142,11 +142,10 @@ def moved(model: Any, device: str | torch.device) -> Any:
 def _reading(source: str, part: str) -> Iterator[None]:
     """Convert any error in loading a part into a DataError with one sentence."""
     try:
-        yield
-    # The errors for missing folders, no network and broken files have no common type. Rust panics are not Exceptions.
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
+        with no_panic():
+            yield
+    # The errors for missing folders, no network and broken files have no common type.
+    except Exception as error:
         missing = "" if Path(source).exists() else "there is no such folder, and "
         raise DataError(f"{source}: {missing}the {part} cannot be loaded: {why_not_loaded(error)}.") from None
 

@@ -24,6 +24,7 @@ from .word_ids import (
     check_policies,
     checked_item,
     fold,
+    no_panic,
 )
 from .word_rule import WORD_PATTERN
 
@@ -310,7 +311,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         if not batch:
             return []
         if not is_split_into_words:
-            return self._tokenizer.encode_batch(batch, add_special_tokens=False)
+            with no_panic():
+                return self._tokenizer.encode_batch(batch, add_special_tokens=False)
         # A backend with the same vocabulary and without the rule: one token for each word.
         look_up = Tokenizer(self._tokenizer.model)
         nonempty = [[word or _PLACEHOLDER for word in words] for words in batch]
