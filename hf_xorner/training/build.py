@@ -26,7 +26,8 @@ from ..vectors.distill import (
     AUTO,
     Composition,
     PretrainedEncoder,
-    compose_installed,
+    compose_cached,
+    installed_encoder,
     read_composition,
     read_encoder,
     usual_layers,
@@ -261,9 +262,10 @@ def build_afresh(
     config_class = CONFIGS[run.model_type]
     encoder = read_encoder(run.context) if run.context else None
     composition, vectors = None, None
-    if run.vectors == AUTO:
+    if run.vectors == AUTO or run.composed_from:
         words = list(dict.fromkeys(chain.from_iterable(sentences)))
-        composition = compose_installed(words, partial(tqdm, desc="distilling vectors", disable=None))
+        source = run.composed_from or str(installed_encoder()[1])
+        composition = compose_cached(source, words, partial(tqdm, desc="distilling vectors", disable=None))
     elif run.vectors:
         vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors)
     if run.composed:
