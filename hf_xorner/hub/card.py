@@ -18,10 +18,11 @@ from transformers.utils import SAFE_WEIGHTS_NAME
 
 from ..corpora.splits import SPLITS
 from ..evaluation.plots import CURVE_FILE, draw_curve
-from ..files import CARD_FILE, EXAMPLES_FILE, FACTS_FILE, HUB_NAME, read_text, sha256_of, write_whole
+from ..files import CARD_FILE, EXAMPLES_FILE, FACTS_FILE, HUB_NAME, PACKAGED, read_text, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
 from ..training.facts import read_facts, whole_facts
+from ..vectors.distill import ORIGIN
 from .checks import published_files, run_without_package
 
 #: Invented sentences from many kinds of text, so that every model finds entities in some of them.
@@ -244,7 +245,9 @@ class Card:
             "error_rows": error_rows,
             "confusions": _confusions,
         }
-        body = environment.get_template("card_template.md").render(card=self, curve_file=CURVE_FILE, few=_FEW)
+        body = environment.get_template("card_template.md").render(
+            card=self, curve_file=CURVE_FILE, few=_FEW, origin=ORIGIN, packaged=PACKAGED
+        )
         body = re.sub(r"\n{3,}", "\n\n", body.strip())
         return f"---\n{self._metadata().to_yaml()}\n---\n\n{body}\n"
 
@@ -252,6 +255,7 @@ class Card:
         dataset = self.dataset_id or _hub_name(self.facts["data"]["source"])
         inputs = self.facts["inputs"]
         bases = [inputs[option]["name"] for option in ("model_name_or_path", "context") if option in inputs]
+        bases += [ORIGIN] * (self.facts["options"].get("vectors") == "auto")
         tags = ["hf_xorner", *["named-entity-recognition"] * self.finds_entities, self.model_type]
         results = list(self._results(dataset))
         return ModelCardData(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 from transformers import AutoModelForTokenClassification
 
 from ..errors import DataError
@@ -24,9 +22,10 @@ from ..models.word_ids import RESERVED_CHARACTER_TYPES, WordPieces, character_id
 from ..registration import CONFIGS
 from ..vectors.distill import (
     AUTO,
+    NONE,
     Composition,
     PretrainedEncoder,
-    compose_installed,
+    packaged_composition,
     read_composition,
     read_encoder,
     usual_layers,
@@ -212,7 +211,7 @@ def place_vectors(
 def composition_fields(composition: Composition) -> dict[str, Any]:
     """Return the fields of a config for vectors of word pieces, which replace trained word vectors."""
     vectors = composition.vectors
-    return {"composed_dim": vectors.shape[1], "composed_bits": 8 * vectors.itemsize, "word_dim": 0}
+    return {"composed_dim": vectors.shape[1], "composed_bits": composition.bits or 8 * vectors.itemsize, "word_dim": 0}
 
 
 def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
@@ -254,7 +253,7 @@ def build_afresh(
 
     Args:
         run: The arguments of the run.
-        sentences: The words of the training data; read twice for ``vectors="auto"``.
+        sentences: The words of the training data.
         labels: The labels of the training data.
         config_fields: Fields of the model's config that differ from their defaults.
     """
@@ -262,9 +261,8 @@ def build_afresh(
     encoder = read_encoder(run.context) if run.context else None
     composition, vectors = None, None
     if run.vectors == AUTO:
-        words = list(dict.fromkeys(chain.from_iterable(sentences)))
-        composition = compose_installed(words, partial(tqdm, desc="distilling vectors", disable=None))
-    elif run.vectors:
+        composition = packaged_composition()
+    elif run.vectors and run.vectors != NONE:
         vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors)
     if run.composed:
         composition = read_composition(run.composed)

@@ -24,6 +24,7 @@ def facts(curve, validation, god=500, inputs=None, **options):
 def test_a_late_best_epoch_asks_for_longer_training():
     assert advice(facts(LATE, scored(19.0))).endswith("longer training may help: --num_train_epochs 40.")
     assert advice(facts(LATE, scored(19.0), max_steps=30)).endswith("--max_steps 60.")
+    assert advice(facts([*[18.5] * 19, 19.0], scored(19.0))) == ""  # no more than chance
 
 
 def test_scores_of_all_or_nothing():
