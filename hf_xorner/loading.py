@@ -32,6 +32,7 @@ from .files import model_folder
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
+from .models.word_ids import check_fields, no_panic
 from .registration import CONFIGS
 from .safety import check_settings
 
@@ -125,16 +126,7 @@ def check_fit(config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
         raise ValueError(
             f"{type(tokenizer).__name__} returns no character ids; load the WordCharTokenizer with all its files."
         )
-    for field, value in tokenizer.model_fields().items():
-        expected = getattr(config, field)
-        if field == "char_types":
-            # Characters that are newer than a version of Python have the type "." there.
-            pairs = zip(value, expected, strict=False)
-            value = "".join(theirs if "." in (own, theirs) else own for own, theirs in pairs)
-        if value != expected:
-            raise ValueError(
-                f"The tokenizer has {field}={value!r} and the model {field}={expected!r}; load both from one folder."
-            )
+    check_fields(vars(config), tokenizer.model_fields())
 
 
 def moved(model: Any, device: str | torch.device) -> Any:
@@ -150,11 +142,10 @@ def moved(model: Any, device: str | torch.device) -> Any:
 def _reading(source: str, part: str) -> Iterator[None]:
     """Convert any error in loading a part into a DataError with one sentence."""
     try:
-        yield
-    # The errors for missing folders, no network and broken files have no common type. Rust panics are not Exceptions.
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
+        with no_panic():
+            yield
+    # The errors for missing folders, no network and broken files have no common type.
+    except Exception as error:
         missing = "" if Path(source).exists() else "there is no such folder, and "
         raise DataError(f"{source}: {missing}the {part} cannot be loaded: {why_not_loaded(error)}.") from None
 

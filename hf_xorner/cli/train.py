@@ -20,7 +20,7 @@ from ..loading import without_bars
 from ..training import parse
 from ..training.advice import advice
 from ..training.arguments import TaggerTrainingArguments, training_parser
-from ..training.facts import read_facts
+from ..training.facts import AGREEMENT, read_facts
 from ..training.run import TrainingRun, best_seed, each_run, folder_locked, folder_of, seed_table
 from ..vectors.distill import AUTO, ORIGIN
 from . import fail
@@ -82,7 +82,7 @@ def train(ready: TrainingRun) -> dict[str, Any]:
     except KeyboardInterrupt:
         fail("train", "stopped; --resume_from_checkpoint continues.", 130)
     if main:
-        print(score_table(scores))
+        print(score_table(scores, AGREEMENT if ready.run.texts_alone else "F1"))
         folder = Path(str(ready.trainer.args.output_dir))
         facts = read_facts(folder)
         if draw_curve(facts["curve"], folder / CURVE_FILE) and scores:

@@ -21,7 +21,7 @@ from ..evaluation.plots import CURVE_FILE, draw_curve
 from ..files import CARD_FILE, EXAMPLES_FILE, FACTS_FILE, HUB_NAME, PACKAGED, read_text, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
-from ..training.facts import read_facts, whole_facts
+from ..training.facts import AGREEMENT, read_facts, whole_facts
 from ..vectors.distill import ORIGIN
 from .checks import published_files, run_without_package
 
@@ -208,7 +208,12 @@ class Card:
         """The names of the scores, by their keys in the facts; the last one is the main score."""
         if not self.finds_entities:
             return {"accuracy": "accuracy"}
-        return {"precision": "precision", "recall": "recall", "f1": "F1"}
+        return {"precision": "precision", "recall": "recall", "f1": AGREEMENT if self.teachers else "F1"}
+
+    @property
+    def teachers(self) -> list[str]:
+        """The teachers whose labels are those of the whole corpus."""
+        return self.facts["data"].get("labelled_by", [])
 
     @property
     def judged(self) -> dict[str, Mapping[str, Any]]:

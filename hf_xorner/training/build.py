@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from tqdm.auto import tqdm
 from transformers import AutoModelForTokenClassification
 
 from ..errors import DataError
@@ -25,6 +27,7 @@ from ..vectors.distill import (
     NONE,
     Composition,
     PretrainedEncoder,
+    compose_cached,
     packaged_composition,
     read_composition,
     read_encoder,
@@ -262,6 +265,9 @@ def build_afresh(
     composition, vectors = None, None
     if run.vectors == AUTO:
         composition = packaged_composition()
+    elif run.composed_from:
+        words = list(dict.fromkeys(chain.from_iterable(sentences)))
+        composition = compose_cached(run.composed_from, words, partial(tqdm, desc="distilling vectors", disable=None))
     elif run.vectors and run.vectors != NONE:
         vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors)
     if run.composed:

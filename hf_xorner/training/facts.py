@@ -37,6 +37,9 @@ from .batches import word_counts
 #: predicted and gold spans, or of correct and all words if the labels are plain. It contains no words of the corpus.
 COUNTS_FILE = "sentence_counts.json"
 
+#: The name of F1 where the labels are those of a teacher.
+AGREEMENT = "agreement with the teacher"
+
 #: Options that name files; their content is recorded as a SHA-256.
 INPUTS = ("vectors", "composed", "context", "model_name_or_path", "teacher", "teacher_text")
 
@@ -131,6 +134,7 @@ def options_of(
         name: _without_folder(plain(value), run.data_dir) if name in (*INPUTS, "dataset", "more_data") else plain(value)
         for name, value in sorted(values.items())
         if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
+        if not (name == "dataset" and run.texts_alone)
         if (name in always and value is not None) or plain(value) != plain(defaults.get(name))
     }
 
@@ -180,6 +184,8 @@ def _data_facts(
             for split, figures in corpus_statistics(corpus).items()
         },
     }
+    if run.texts_alone:
+        data["labelled_by"] = [_without_folder(name) for name in run.teacher]
     if held_out:
         data["hold_out"] = held_out._asdict()
     if more:

@@ -1,17 +1,21 @@
 """Distil static vectors of words or of subword pieces from a pretrained encoder."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from filelock import FileLock
+from huggingface_hub import cached_assets_path
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
+from transformers.utils import CONFIG_NAME, cached_file, logging
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import write_whole
+from ..files import file_fingerprint, write_whole
 from ..loading import check_size, load, load_tokenizer, read_settings
 from ..models.configuration_tagger import ENCODERS, encoder_config
 from ..models.word_ids import WordPieces
@@ -165,8 +169,14 @@ def read_encoder(source: str) -> PretrainedEncoder:
         config = encoder_config(read_settings(source, ENCODERS))
         check_size(source, AutoModel, config)
         options: dict[str, Any] = {"config": config, "trust_remote_code": False}
-        model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        # Otherwise, missing heads and poolers are reported, which are not used.
+        verbosity = logging.get_verbosity()
+        logging.set_verbosity_error()
+        try:
+            model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
+            tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        finally:
+            logging.set_verbosity(verbosity)
     # The errors (no such folder, no network, broken files, weights in a pickle) have no common type.
     except Exception as error:
         raise DataError(f"{str(source)!r} cannot be loaded as an encoder: {why_not_loaded(error)}.") from None
@@ -379,3 +389,28 @@ def is_english(words: Iterable[str]) -> bool:
         return False
     pieces = load_tokenizer(SOURCE).pieces.of(distinct, 2)
     return bool(((pieces > 0).sum(1) == 1).mean() >= _ENGLISH)
+
+
+def compose_cached(
+    source: str, words: Sequence[str], progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
+) -> Composition:
+    """Distil vectors of pieces from an encoder, or read them from the cache.
+
+    Args:
+        source: The encoder's folder, or its repository on the Hub.
+        words: See `compose`.
+        progress: See `encode_words`.
+    """
+    folder = source if Path(source).is_dir() else Path(str(cached_file(source, CONFIG_NAME))).parent
+    identity = hashlib.sha256(repr((file_fingerprint(Path(folder)), DIM, list(words))).encode(errors="surrogatepass"))
+    cache = cached_assets_path("hf_xorner", "composed", identity.hexdigest()[:32])
+    # The other processes of a run wait for the first one.
+    with FileLock(cache / ".lock"):
+        try:
+            return read_composition(cache)
+        except DataError:  # missing or damaged
+            encoder = read_encoder(source)
+            composition = compose(words, encoder, min(DIM, encoder.model.config.hidden_size), progress=progress)
+            composition = composition._replace(vectors=composition.vectors.astype(np.float16))
+            write_composition(composition, cache, overwrite=True)
+            return composition

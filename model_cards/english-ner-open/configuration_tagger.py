@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from transformers import AutoConfig, PreTrainedConfig
 
-from .word_ids import RESERVED_CHARACTER_TYPES
+from .word_ids import RESERVED_CHARACTER_TYPES, WIDTHS
 
 #: Bounds of fields: sizes, units of a layer and widths of its windows, numbers of layers, dropout.
 SIZE, UNITS, LAYERS, RATE = (0, 1 << 14), (1, 1 << 14), (1, 100), (0, 0.99)
@@ -144,8 +144,7 @@ class TaggerConfig(PreTrainedConfig):
         **dict.fromkeys(("char_dropout", "feature_dropout"), RATE),
         "singleton_dropout": (0, 1),
         "char_vocab_size": (0, 1 << 21),
-        "max_word_chars": (1, 4096),
-        "max_word_pieces": (0, 1024),
+        **WIDTHS,
         "context_window": _WINDOW,
         "context_overlap": _OVERLAP,
         "score_temperature": (0.01, 100),
@@ -287,7 +286,7 @@ class TaggerConfig(PreTrainedConfig):
             values = value if isinstance(value, (list, tuple)) and isinstance(default, tuple) else [value]
             number_type, whole = ((int, float), "") if isinstance(default, float) else (int, ", and whole")
             numbers = all(isinstance(number, number_type) and least <= number <= most for number in values)
-            if len(values) > _LONGEST_LIST or not numbers:
+            if len(values) > _LONGEST_LIST or not numbers or any(isinstance(number, bool) for number in values):
                 raise ValueError(f"{name}={repr(value)[:100]} must be from {least} to {most:,}{whole}.")
             if name in self.odd and not all(number % 2 for number in values):
                 raise ValueError(f"{name}={value} must be odd, so that windows are centred on a word.")

@@ -66,6 +66,14 @@ def test_the_temperature_is_the_most_likely_one_of_the_validation_data(kind, tok
     assert min(losses, key=losses.get) == pytest.approx(fitted, rel=0.021)
 
 
+def test_validation_data_without_labels_leave_the_temperature_at_1(tokenizer, tmp_path):
+    trainer = make_trainer(tmp_path, tokenizer, labels=LABELS, size=4)
+    rows = [{**row, "ner_tags": [-1] * len(row["tokens"])} for row in trainer.eval_dataset]
+    trainer.eval_dataset = Dataset.from_list(rows)
+    fit_temperature(trainer)
+    assert trainer.model.config.score_temperature == 1
+
+
 def test_a_run_keeps_its_temperature_and_a_continued_one_starts_without(towns, tmp_path):
     folder = tmp_path / "run"
     options = {"model_type": "bilstm-cnn", "num_train_epochs": 1}
