@@ -25,21 +25,16 @@ from ..training.facts import AGREEMENT, read_facts, whole_facts
 from ..vectors.distill import ORIGIN
 from .checks import published_files, run_without_package
 
-#: Invented sentences from many kinds of text, so that every model finds entities in some of them.
+#: Invented sentences of news and tweets, for models of the named corpora.
 SENTENCES = (
     "Marta Olsen flew from Oslo to Lisbon to meet the board of Fernbridge Bank .",
-    "On Friday the Harrow Valley Rovers beat Dunmore United 3-1 in Port Ellery .",
     "@jonas_k anyone else watching The Lantern Keepers at the Roxton tonight ?",
     "The Quellan Institute in Geneva tested the Aurora X2 phone against its German rivals .",
-    "Dr. Imran Vale gave 40 mg of velotrin to a patient with anaemia .",
     "President Adela Moreau will visit Japan in March 2031 with two French ministers .",
     "Tickets for Blue Harbour's concert in Berlin cost $45 on Monday at 7 p.m. .",
     "In 1887 the painter Tove Lindqvist finished Winter at Skagen for the Danish queen .",
     "The Marlow Act was passed by the Senate of Westmark on 4 May 1912 .",
-    "The protein KRT99 binds to BRX2 in liver cells of mice .",
     "Hurricane Petra reached Cádiz , and Red Lantern Relief sent 12 ships .",
-    "we saw Vinwen and Vorric again .",
-    "we like Grorvi with Marta !",
 )
 _EXAMPLES = 4
 # With fewer entities than this, a single entity changes recall by over three points.

@@ -306,12 +306,7 @@ _PATIENCE = 10
 
 
 def choose_options(
-    run: RunArguments,
-    training: TaggerTrainingArguments,
-    config_fields: dict[str, Any],
-    sentences: int,
-    labels: Iterable[str] = (),
-    words: Iterable[str] = (),
+    run: RunArguments, training: TaggerTrainingArguments, fields: dict[str, Any], sentences: int, train: Dataset
 ) -> dict[str, Any]:
     """Set the options in `facts.CHOSEN` and early stopping unless the user has set them, and return them.
 
@@ -321,12 +316,12 @@ def choose_options(
     Args:
         run: The arguments of the run; changed.
         training: The Trainer's arguments; changed.
-        config_fields: The fields of the model's config that were set; changed.
+        fields: The fields of the model's config that were set; changed.
         sentences: The number of training sentences, texts and copies included.
-        labels: The labels of the training data.
-        words: The words of the training data.
+        train: The training data.
     """
-    if run.explicit is None or run.recipe is not None or (run.origin and set(labels) <= set(run.origin[0].labels)):
+    known = run.origin and set(train.features[TAGS].feature.names) <= set(run.origin[0].labels)
+    if run.explicit is None or run.recipe is not None or known:
         return {}
     chosen: dict[str, Any] = {}
     if "per_device_train_batch_size" not in run.explicit:
@@ -343,15 +338,14 @@ def choose_options(
     if run.composed_from and "quantize" not in run.explicit:
         chosen["quantize"] = run.quantize = "int8"
     if not (run.origin or run.composed_from or run.composed or run.context):
-        chosen |= _choose_vectors(run, run.explicit, config_fields, words)
+        chosen |= _choose_vectors(run, fields, chain.from_iterable(train[TOKENS]))
     return chosen
 
 
-def _choose_vectors(
-    run: RunArguments, explicit: set[str], config_fields: dict[str, Any], words: Iterable[str]
-) -> dict[str, Any]:
+def _choose_vectors(run: RunArguments, fields: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
     """Set the vectors of a new model, or else options for a vocabulary without vectors; see `choose_options`."""
     chosen: dict[str, Any] = {}
+    explicit = run.explicit or set()
     if not run.vectors:
         chosen["vectors"] = run.vectors = AUTO if is_english(words) else NONE
     if run.vectors != NONE:
@@ -362,7 +356,7 @@ def _choose_vectors(
             chosen[name] = value
             setattr(run, name, value)
     if "singleton_dropout" not in explicit and not CONFIGS[run.model_type].singleton_dropout:
-        chosen["singleton_dropout"] = config_fields["singleton_dropout"] = 0.5
+        chosen["singleton_dropout"] = fields["singleton_dropout"] = 0.5
     return chosen
 
 
@@ -401,12 +395,12 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     config_fields = dict(config_fields)
     texts_apart = [] if run.texts_alone else run.teacher_text
     sentences = (len(corpus["train"]) + sum(map(_lines_of, texts_apart))) * (1 + run.recased)
-    names, words = corpus["train"].features[TAGS].feature.names, chain.from_iterable(corpus["train"][TOKENS])
-    chosen = choose_options(run, training, config_fields, round(sentences), names, words)
+    chosen = choose_options(run, training, config_fields, round(sentences), corpus["train"])
     options = options_of(run, training, config_fields)
     # Before the Trainer is created: this creates TrainingArguments, which reset the state of accelerate.
     command = command_of(run.recipe, options)
     set_seed(training.seed)
+    names = corpus["train"].features[TAGS].feature.names
     build = go_on if run.model_name_or_path else build_afresh
     start = build(run, corpus["train"][TOKENS], names, config_fields)
     _compare_words(corpus["train"], start.tokenizer, run.dataset)

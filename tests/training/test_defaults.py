@@ -4,14 +4,19 @@ import shlex
 
 from conftest import REPOSITORY
 
+from hf_xorner import load_corpus
 from hf_xorner.training import parse
 from hf_xorner.training.facts import CHOSEN, command_of, options_of
 from hf_xorner.training.run import choose_options
 
 
-def chosen(argv, sentences, **data):
+def corpus_of(words=("Ann",), label="B-PER"):
+    return load_corpus([(list(words), [label, *["O"] * (len(words) - 1)])])["train"]
+
+
+def chosen(argv, sentences, **content):
     run, training, config_fields = parse(argv)
-    return choose_options(run, training, config_fields, sentences, **data), training, config_fields
+    return choose_options(run, training, config_fields, sentences, corpus_of(**content)), training, config_fields
 
 
 def test_small_corpora_get_small_batches_and_more_epochs():
@@ -49,10 +54,10 @@ def test_given_options_are_kept():
 
 def test_command_of_a_run_repeats_its_choice_for_any_size():
     run, training, config_fields = parse(["--num_train_epochs", "10"])
-    choose_options(run, training, config_fields, 500)
+    choose_options(run, training, config_fields, 500, corpus_of())
     options = options_of(run, training, config_fields)
     again = parse(shlex.split(command_of(None, options))[2:])
-    assert choose_options(*again, 10**6) == {}
+    assert choose_options(*again, 10**6, corpus_of()) == {}
     assert options_of(*again) == options
 
 
@@ -65,6 +70,6 @@ def test_english_text_gets_the_vectors_of_the_package():
 
 def test_a_model_continues_with_options_for_new_types_alone():
     words = ["--model_name_or_path", "english-open"]
-    assert chosen(words, 200, labels=["O", "B-PER"])[0] == {}
+    assert chosen(words, 200, label="B-PER")[0] == {}
     sizes = {"per_device_train_batch_size": 8, "num_train_epochs": 40, "early_stopping": 10}
-    assert chosen(words, 200, labels=["O", "B-DRUG"])[0] == sizes
+    assert chosen(words, 200, label="B-DRUG")[0] == sizes
