@@ -63,7 +63,7 @@ def extended(
     more = dict.fromkeys([*known[:once], *(word for word, count in seen.items() if count >= max(min_count, 2))])
     single = [word for word, count in seen.items() if count == 1 >= min_count]
     trained_words = dict.fromkeys([*more, *known[once:trained], *single])
-    rest = (word for word in chain(known[trained:], vector_words) if may_be_known(word))
+    rest = (word for word in chain(known[trained:], vector_words) if may_be_known(word, policies["casing"]))
     new = "".join(character for character in characters if character not in tokenizer.characters)
     return WordCharTokenizer.from_vocabulary(
         list(dict.fromkeys([*trained_words, *rest])),

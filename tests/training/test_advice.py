@@ -39,6 +39,6 @@ def test_unseen_entities_ask_for_vectors_and_rare_types_are_named():
         text = advice(facts(EARLY, scored(60.0, **parts), inputs=inputs))
         assert ("--vectors auto" in text) == bool(text) == expected
     for examples, f1, expected in ((7, 20.0, True), (500, 20.0, False), (7, 60.0, False)):
-        validation = scored(60.0, per_type={"PER": scored(70.0), "GOD": scored(f1, 5)})
+        validation = scored(60.0, per_type={"PER": scored(30.0), "GOD": scored(f1, 5)})
         text = advice(facts(EARLY, validation, examples))
         assert ("GOD has 7 examples" in text) == bool(text) == expected
