@@ -43,6 +43,8 @@ class Repairs:
         self._tagged = 0
         #: The number of BRAT's spans, and the errors of bad ones.
         self.spans, self.bad_spans = 0, list[DataError]()
+        #: If `collects` is set, the errors of bad lines, which become bad records.
+        self.collects, self.faults = False, list[DataError]()
 
     def add(self, kind: str, place: str, count: int = 1) -> None:
         """Count repairs of one kind.
@@ -78,6 +80,9 @@ class Repairs:
             fault: The error.
             tagged: True if the line has the tag of an entity, which is lost.
         """
+        if self.collects:
+            self.faults.append(fault)
+            return
         if self.strict:
             raise fault
         if not self.skips:
@@ -246,6 +251,20 @@ _SAMPLE = 200_000
 _BEYOND_ASCII = bytes(range(0x80, 0x100))
 
 
+class Record(NamedTuple):
+    """A record of an input to tag.
+
+    Attributes:
+        fields: The record as an object.
+        item: Its text, or its list of words; None for a bad record.
+        fault: The error message of a bad record.
+    """
+
+    fields: dict[str, Any]
+    item: str | list[str] | None
+    fault: str = ""
+
+
 class Input:
     """A file, a stream or a text in memory, with the options of reading.
 
@@ -308,6 +327,12 @@ class Input:
     def lines(self) -> Iterator[str]:
         r"""The lines of the text with their ends, of which only ``\n`` separates lines."""
         return self._content[1]
+
+    def sentence(self, rows: Sequence[tuple[int, str, str, str]], with_pos: bool, doc_id: str | None) -> list[Sentence]:
+        """Return the sentence of rows, see `Sentence.of_rows`; an empty one if all of its lines became bad records."""
+        if rows:
+            return [Sentence.of_rows(rows, self.path, with_pos, doc_id)]
+        return [Sentence([], [], f"{self.path}:", 0)] if self.repairs.faults else []
 
     @cached_property
     def first_lines(self) -> list[str]:

@@ -9,17 +9,17 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import DataError, first_line
 from ...files import BYTE_ORDER_MARK, suffix_of
 from ..schemes import NO_CHUNK
-from ..source import NONE, Input, Reading, Repairs, Sentence
+from ..source import NONE, Input, Reading, Record, Repairs, Sentence
 from .columns import UNKNOWN, looks_like_tag, recognise_columns
 from .conllu import is_conllu
-from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, JsonRecord, sentence_of_words
+from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TEXT_KEY, TOKEN_KEYS, JsonRecord, record_of, sentence_of_words
 
 _TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text", "sentence")
 _TAG_NAMES = (
@@ -54,7 +54,9 @@ class _Columns(NamedTuple):
         width: The number of columns.
         header: True if the first row names the columns.
         token: The index of the words.
-        tag: The index of the tags.
+        tag: The index of the tags; None only if the words need no tags.
+        tagged: True if most of the first values there are tags.
+        of_texts: True if the name of the words' column may be that of texts.
         pos: The index of the parts of speech, if there are any.
         sentence: The index of the number or name of the sentence, if there is one.
         document: The index of the name of the document, if there is one.
@@ -67,7 +69,9 @@ class _Columns(NamedTuple):
     width: int
     header: bool
     token: int
-    tag: int
+    tag: int | None
+    tagged: bool
+    of_texts: bool
     pos: int | None
     sentence: int | None
     document: int | None
@@ -77,14 +81,57 @@ class _Columns(NamedTuple):
 
 
 def is_csv(source: Input) -> bool:
-    """Return True for a file ``.csv`` with separators, or whose first line or options name the columns."""
+    """Return True for a file of words whose first line names columns, or with a column of tags between commas.
+
+    Labelled data are in this format also if their suffix is ``.csv``, or if options name columns.
+    """
     lines, reading = source.first_lines, source.reading
     # Some files of columns have the suffix of CSV, but no commas.
     separated = sum(re.search("[,;\t]", line) is not None for line in lines) > sum(map(bool, lines)) / 2
     # Only a header, or CoNLL-U, names columns.
     named = any(not re.fullmatch(r"-?\d+", name or "0") for name in (reading.token_column, reading.tag_column))
     header = _has_header(lines[0]) or (named and not is_conllu(source))
-    return header or (suffix_of(source.path) == ".csv" and separated)
+    is_named = suffix_of(source.path) == ".csv" and separated
+    if source.labelled and (header or is_named):
+        return True
+    try:
+        columns = _columns_of(source)
+    except DataError:
+        return False
+    if not columns.header:
+        return columns.tagged and (columns.delimiter != "\t" or is_named)
+    is_text = reading.token_column is not None or columns.of_texts
+    return columns.tagged or columns.lists or columns.sentence is not None or (columns.tag is not None and not is_text)
+
+
+def is_table(source: Input) -> bool:
+    """Return True for rows of texts: a file with a suffix of CSV, or with TABs and a column of the text."""
+    header = source.first_lines[0].split("\t")
+    named = (source.reading.token_column or TEXT_KEY) in header and not looks_like_tag(header[-1])
+    return suffix_of(source.path) in (".csv", ".tsv") or (len(header) > 1 and named)
+
+
+def rows_to_tag(source: Input) -> Iterator[Record]:
+    """Yield the rows of texts below a header as records to tag."""
+    csv.field_size_limit(1 << 30)  # the default of 128 kB is too small for texts
+    path, field = source.path, source.reading.token_column
+    lines = enumerate(source.lines)
+    before, header = next(((number, line) for number, line in lines if line.strip()), (0, ""))
+    header = header.removeprefix(BYTE_ORDER_MARK)
+    delimiter = max(_DELIMITERS, key=header.count)
+    reader = csv.DictReader(chain([header], (line for _, line in lines)), delimiter=delimiter, strict=True)
+    try:
+        if len(names := reader.fieldnames or ()) > len(set(names)):
+            raise DataError(f"{path}:{before + 1}: two columns have the same name; rename one of them.")
+        for row in reader:
+            place, more = f"{path}:{before + reader.line_num}", row.pop(None, [])
+            if more:
+                row[names[-1]] = delimiter.join([row[names[-1]], *more])  # the row is written as it was
+                yield Record(row, None, f"{place}: has more fields than the header; quote the text.")
+            else:
+                yield record_of(row, field or (TEXT_KEY if TEXT_KEY in row else None), place)
+    except csv.Error as error:
+        raise DataError(f"{path}:{before + reader.line_num + 1}: is not CSV ({error}); quote the text.") from None
 
 
 def _has_header(line: str) -> bool:
@@ -108,13 +155,13 @@ def read_csv(source: Input) -> Iterator[Sentence]:
     """
     path, reading, repairs = source.path, source.reading, source.repairs
     columns = _columns_of(source)
-    if columns.note:
+    if columns.note and source.labelled:
         repairs.note(columns.note, str(path))
     rows = _rows(source, columns)
     if columns.lists:
         yield from _sentences_of_lists(path, rows, columns, reading, repairs)
     else:
-        yield from _sentences(path, rows, columns, repairs)
+        yield from _sentences(source, rows, columns)
 
 
 _Rows = Iterator[tuple[int, list[str]]]
@@ -174,7 +221,8 @@ def _list_of(cell: str) -> Any:
     return cell if _ITEM.sub("", cell).strip("[], \n") else [ast.literal_eval(item) for item in _ITEM.findall(cell)]
 
 
-def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> Iterator[Sentence]:
+def _sentences(source: Input, rows: _Rows, columns: _Columns) -> Iterator[Sentence]:
+    path, repairs = source.path, source.repairs
     words: list[tuple[int, str, str, str]] = []
     sentence_name, document = "", None
     ended = ends_here = False
@@ -187,7 +235,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
             row = []
         if words and (not row or ends_here or (name and name != sentence_name) or (doc_id and doc_id != document)):
             ended = True
-            yield Sentence.of_rows(words, path, columns.pos is not None, document)
+            yield from source.sentence(words, columns.pos is not None, document)
             words = []
         if not row:
             continue
@@ -201,7 +249,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
                 )
             seen.add((document, name))
         sentence_name = name or sentence_name
-        fault = f"the {'tag' if token else 'token'} is empty" if not token or not tag else ""
+        fault = f"the {'tag' if token else 'token'} is empty" if not token or not (tag or not source.labelled) else ""
         if any(row[columns.width :]):
             fault = f"{len(row)} fields, but {columns.width} in the first row"
         elif "\n" in token and columns.delimiter in token:
@@ -215,8 +263,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
                 f"{path}:{number}: no sentence has ended after {_MOST_WORDS:,} words; number the sentences in a "
                 "column sentence_id, or put an empty row after each."
             )
-    if words:
-        yield Sentence.of_rows(words, path, columns.pos is not None, document)
+    yield from source.sentence(words, columns.pos is not None, document)
 
 
 def _cell(row: list[str], index: int | None) -> str:
@@ -255,11 +302,14 @@ def _columns_of(source: Input) -> _Columns:
         )
 
     token = index(reading.token_column, _TOKEN_NAMES, "words", "token_column")
-    tag = index(reading.tag_column, _TAG_NAMES, "tags", "tag_column")
+    untagged = header and not source.labelled and _first(names, _TAG_NAMES) is None
+    tag = None if untagged else index(reading.tag_column, _TAG_NAMES, "tags", "tag_column")
     by_number = all(re.fullmatch(r"-?\d+", str(name)) for name in (reading.token_column, reading.tag_column))
     if header and by_number and any(_cell(row, tag) == fields[tag or 0] for row in rows):
         header, names = False, []  # its tag is one of the others
-    token, tag, note = recognise_columns(rows, len(fields), False, token, tag, place)
+    note = ""
+    if not untagged:
+        token, tag, note = recognise_columns(rows, len(fields), False, token, tag, place)
     pos = _first(names, _POS_NAMES)
     if reading.pos_column is not None:
         named = reading.pos_column != NONE
@@ -275,8 +325,10 @@ def _columns_of(source: Input) -> _Columns:
         delimiter,
         len(fields),
         header,
-        token,
+        token or 0,
         tag,
+        sum(looks_like_tag(_cell(row, tag)) for row in rows) > 0.9 * len(rows) > 0,
+        header and names[token or 0] in ("text", "sentence"),
         None if pos in (token, tag) else pos,
         next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None),
         _first(names, _DOCUMENT_NAMES),

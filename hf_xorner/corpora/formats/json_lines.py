@@ -5,13 +5,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK, suffix_of
 from ..schemes import UNLABELLED_TAG
-from ..source import NONE, Input, Reading, Repairs, Sentence
+from ..source import NONE, Input, Reading, Record, Repairs, Sentence
 from .columns import looks_like_tag
 
 TOKEN_KEYS = ("tokens", "words")
@@ -33,6 +33,8 @@ _JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\
 _ARRAY = re.compile(rf'[{_BLANKS}]*\[(?!\s*")')
 _GAP = re.compile(rf"[{_BLANKS},]*")
 _LONG_OBJECT = re.compile(rf"[{_BLANKS}]*\{{([^\n]*[^}}\s])?[^\S\n]*\n\s*[^{{\s]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WORD = re.compile(r"[^\t\r\n]+")
 # Number of first elements of an array by which it is recognised.
 _ENOUGH = 20
 
@@ -85,6 +87,40 @@ def sentence_of_words(record: JsonRecord, reading: Reading) -> Sentence:
     tags = strings(content, tag_key, place)
     pos_tags = parts_of_speech(content, reading, place)
     return Sentence(tokens, tags, record.source, record.number, pos_tags, document_of(content))
+
+
+def records_to_tag(source: Input) -> Iterator[Record]:
+    """Yield the objects of a file as records to tag; see `record_of`."""
+    faults = source.repairs.faults
+    for record in chain(records(source), [None]):
+        yield from (Record({}, None, str(fault)) for fault in faults)
+        faults.clear()
+        if record:
+            yield record_of(record.content, source.reading.token_column, record.place)
+
+
+def record_of(fields: dict[str, Any], field: str | None, place: str) -> Record:
+    """Return a record with the words or the text of a field, by default the words, or else the text, of a usual one.
+
+    Args:
+        fields: The record; a task of Label Studio has them under ``data``.
+        field: The name of the field.
+        place: Its place, for messages.
+    """
+    inner = fields.get("data")
+    for values in (fields, inner if isinstance(inner, dict) else {}):
+        # An empty list comes last, as some tools write one beside the text. Others write words as objects.
+        items = [values.get(key) for key in ([field] if field else (*TOKEN_KEYS, "tokenized_text", *TEXT_KEYS))]
+        for item in sorted(items, key=lambda item: (item == [], isinstance(item, str))):
+            if isinstance(item, str) or (isinstance(item, list) and all(isinstance(word, str) for word in item)):
+                fault = ""
+                if _SURROGATE.search("".join(item)):
+                    fault = "a character is not valid UTF-8; save it as UTF-8"
+                elif isinstance(item, list) and not all(map(_WORD.fullmatch, item)):
+                    fault = "a word is empty, or contains a TAB or a line break"
+                return Record(fields, None, f"{place}: {fault}.") if fault else Record(fields, item)
+    present, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join((TEXT_KEY, *TOKEN_KEYS))
+    return Record(fields, None, f"{place}: no text or list of words in {names}; name one of {present} as field.")
 
 
 def names_of_classes(numbers: Any, names: Sequence[str]) -> Any:
@@ -149,22 +185,23 @@ def _usual_form(value: Any) -> Any:
 def _values(source: Input) -> Iterator[tuple[str, int, Any]]:
     """Yield the source, the number and the value of the lines of a file, or of the elements of the array in it."""
     if _ARRAY.match(source.sample) or _LONG_OBJECT.match(source.sample):
-        value = _decoded("".join(source.lines).strip(_BLANKS), f"{source.path}")
+        value = _decoded("".join(source.lines).strip(_BLANKS), f"{source.path}", source.labelled)
         for number, element in enumerate(value if type(value) is list else [value], start=1):
             yield f"{source.path}, record ", number, element
         return
     for number, line in enumerate(source.lines, start=1):
         if line := line.strip(_BLANKS):
             try:
-                yield f"{source.path}:", number, _decoded(line, f"{source.path}:{number}")
+                yield f"{source.path}:", number, _decoded(line, f"{source.path}:{number}", source.labelled)
             except DataError as fault:
                 source.repairs.leave_out(fault)
 
 
-def _decoded(text: str, place: str) -> Any:
+def _decoded(text: str, place: str, labelled: bool) -> Any:
     try:
         value = json.loads(text)
-        if "\\ud" in text.lower():
+        # Of records to tag, only the text or words are checked.
+        if labelled and "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()  # fails for lone surrogates
         return value
     except (ValueError, RecursionError) as error:
