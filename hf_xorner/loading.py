@@ -32,6 +32,7 @@ from .files import model_folder
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
+from .models.word_ids import check_fields
 from .registration import CONFIGS
 from .safety import check_settings
 
@@ -77,7 +78,7 @@ def load_model(
     """Load the weights of a tagger, which must match the config exactly; see `load`."""
     check_fit(config, tokenizer)
     source = model_folder(source)
-    with _reading(source, "weights"):
+    with _reading(source, "weights"), without_bars():
         check_size(source, AutoModelForTokenClassification, config, **options)
         model, report = AutoModelForTokenClassification.from_pretrained(
             source, config=config, use_safetensors=True, output_loading_info=True, **options
@@ -125,16 +126,7 @@ def check_fit(config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
         raise ValueError(
             f"{type(tokenizer).__name__} returns no character ids; load the WordCharTokenizer with all its files."
         )
-    for field, value in tokenizer.model_fields().items():
-        expected = getattr(config, field)
-        if field == "char_types":
-            # Characters that are newer than a version of Python have the type "." there.
-            pairs = zip(value, expected, strict=False)
-            value = "".join(theirs if "." in (own, theirs) else own for own, theirs in pairs)
-        if value != expected:
-            raise ValueError(
-                f"The tokenizer has {field}={value!r} and the model {field}={expected!r}; load both from one folder."
-            )
+    check_fields(vars(config), tokenizer.model_fields())
 
 
 def moved(model: Any, device: str | torch.device) -> Any:

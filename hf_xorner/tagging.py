@@ -178,11 +178,9 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
 
 def _loaded(options: TaggingOptions) -> BaseTagger:
     """Return the tagger of the options."""
-    from .loading import without_bars
     from .tagger import Tagger  # imports PyTorch
 
-    with without_bars():
-        return Tagger.from_pretrained(options.model or "english", options.device, min_score=options.least_score())
+    return Tagger.from_pretrained(options.model or "english", options.device, min_score=options.least_score())
 
 
 def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Iterator[tuple[str, Path]]:

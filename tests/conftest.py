@@ -111,14 +111,13 @@ SIZES = {
 #: Every architecture and the ablations of its paper: name -> (architecture, config fields).
 VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
     "lstm-crf standard cells": ("lstm-crf", {"cell": "standard", "char_lstm_cell": "standard"}),
-    "lstm-crf unknown characters": ("lstm-crf", {"skip_unknown_chars": False}),
     "lstm-crf without characters": ("lstm-crf", {"char_features": "none", "tanh_size": 0}),
     "cnn-lstm-crf rnn": ("cnn-lstm-crf", {"encoder": "rnn", "char_features": "none"}),
     "cnn-lstm-crf plain characters": ("cnn-lstm-crf", {"char_padding": 0, "char_activation": "none"}),
     "cnn-lstm-crf with emissions": ("cnn-lstm-crf", {"crf_emissions": True}),
     "cnn-lstm-crf of chen2019": ("cnn-lstm-crf", {"conditioned_transitions": False, "crf_boundaries": "none"}),
     "cnn-lstm-crf attention": ("cnn-lstm-crf", {"self_attention": True, "crf_boundaries": "both", "shape_dim": 3}),
-    "grn all windows": ("grn", {"char_pads": "learned", "char_windows": "all", "crf_boundaries": "both"}),
+    "grn all windows": ("grn", {"char_windows": "all", "crf_boundaries": "both"}),
     "grn dfn": ("grn", {"relation": "direct"}),
     "grn gattn": ("grn", {"relation": "scalar_gate"}),
     "grn without relation": ("grn", {"relation": "none"}),

@@ -44,13 +44,14 @@ def char_cnn(weights, row, config):
     ma2016: no types, biases, padding on either side, tanh before the maximum. chen2019: windows are centred on the
     characters of the word; the features of a word without characters are the biases.
     """
-    padding = config.char_padding
+    centred = config.char_windows == "centred"
+    padding = 9 if centred else config.char_padding
     channels = []
     for char in [0] * padding + [*row] + [0] * padding:
         one_hot = np.eye(1 + CHAR_TYPES)[int(weights["features.char_types"][char])][1:]
         vector = weights["features.chars.embedding.weight"][char]
         channels.append(np.concatenate([vector, one_hot if config.char_type_features else []]))
-        if config.char_pads == "zeros" and char == 0:
+        if centred and char == 0:
             channels[-1] = np.zeros_like(channels[-1])
     image = np.stack(channels, axis=1)  # (d_c + 4, W)
 
@@ -61,7 +62,7 @@ def char_cnn(weights, row, config):
         for kernel, bias in zip(kernels, biases, strict=True):
             width = kernel.shape[1]
             positions = list(range(image.shape[1] - width + 1))
-            if config.char_windows == "centred":
+            if centred:
                 letters = [padding + place for place, char in enumerate(row) if char != 0]
                 positions = [letter - (width - 1) // 2 for letter in letters]
             responses = [np.sum(kernel * image[:, p : p + width]) + bias for p in positions] or [bias]
@@ -71,7 +72,7 @@ def char_cnn(weights, row, config):
 
 def char_lstm(weights, row, config):
     """The last states of both directions of an LSTM over a word's characters (lample2016); zeros if there are none."""
-    chars = [char for char in row if char != 0 and not (config.skip_unknown_chars and char < RESERVED_CHARS)]
+    chars = [char for char in row if char >= RESERVED_CHARS]
     size = weights["features.chars.lstm.weight_hh"].shape[2]
     if not chars:
         return np.zeros(2 * size)

@@ -24,7 +24,9 @@ class Options:
 
     model: str = option(help="The folder of a trained model.", positional=True)
     seeds_of: list[str] = option([], "The folders of runs with other seeds, for mean and standard deviation.")
-    sentences: str | None = option(None, "A file of example sentences to choose from, one per line.")
+    sentences: str | None = option(
+        None, "A file of example sentences, one per line; by default held-out ones of the corpus, if it is your own."
+    )
     name: str | None = option(None, "The name of the model on the card; by default the name of its folder.")
     overwrite: bool = option(False, "Replace an existing card.")
     language: str | None = option(None, "The language of the text: an ISO 639 code.")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
 from huggingface_hub import HfApi
 from transformers import pipeline
 
+from ..evaluation.plots import CURVE_FILE, draw, draw_curve
 from ..evaluation.report_text import score_table
 from ..hub import prepare_repository, publish
 from ..loading import without_bars
@@ -41,6 +44,8 @@ parser = training_parser
 def run(words: Sequence[str]) -> None:
     """Train, score, tag a sentence, and publish the model if requested."""
     run, training, config_fields = parse(words, DEFAULT_RECIPE)
+    # The Trainer would warn that checkpoints within a second of each other are sorted by their numbers.
+    logging.getLogger("transformers.trainer_utils").addFilter(lambda record: "mtime" not in record.getMessage())
     # A log file has one line per epoch, without progress bars.
     training.disable_tqdm = training.disable_tqdm or not sys.stderr.isatty()
     destination = where_to_publish(training, run.overwrite)
@@ -78,8 +83,12 @@ def train(ready: TrainingRun) -> dict[str, Any]:
         fail("train", "stopped; --resume_from_checkpoint continues.", 130)
     if main:
         print(score_table(scores))
-        print(f"saved in {ready.trainer.args.output_dir}", flush=True)
-        if limits := advice(read_facts(ready.trainer.args.output_dir)):
+        folder = Path(str(ready.trainer.args.output_dir))
+        facts = read_facts(folder)
+        if draw_curve(facts["curve"], folder / CURVE_FILE) and scores:
+            draw(list(scores.values())[-1], folder)
+        print(f"saved in {folder}", flush=True)
+        if limits := advice(facts):
             print(limits, flush=True)
     return scores
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ from ..files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+#: The picture of the learning curve, in the folder of the model.
+CURVE_FILE = "learning_curve.png"
 
 # Colours for any colour vision (Okabe and Ito, 2008), which also differ in lightness.
 _BLUE, _ORANGE, _GREEN = "#0072B2", "#E69F00", "#009E73"
@@ -50,6 +54,23 @@ def draw(report: Mapping[str, Any], folder: str | Path) -> list[Path]:
     return written
 
 
+def draw_curve(curve: Sequence[Mapping[str, Any]], path: Path) -> bool:
+    """Draw loss and validation score of every epoch; return False without matplotlib or with fewer than two losses.
+
+    Args:
+        curve: The part ``curve`` of a run's facts.
+        path: The picture.
+    """
+    losses = [(row["epoch"], row["loss"]) for row in curve if "loss" in row]
+    if len(losses) < 2 or not find_spec("matplotlib"):
+        return False
+    scored = [row for row in curve if "dev" in row]
+    name = "f1" if scored and "f1" in scored[0]["dev"] else "accuracy"
+    scores = [(row["epoch"], row["dev"][name]) for row in scored if name in row["dev"]]
+    save_figure(path, _draw_curve, losses, scores, name)
+    return True
+
+
 def save_figure(path: Path, draw_on: Callable[..., None], *content: Any) -> Path:
     """Draw content on a new figure, save it as PNG, and return the file."""
     # Imported here because only plots need it, and it takes a second.
@@ -61,7 +82,7 @@ def save_figure(path: Path, draw_on: Callable[..., None], *content: Any) -> Path
     for text in figure.findobj(Text):
         text.set_parse_math(False)  # a type or a word may contain dollar signs
     with replacing(path) as new:
-        figure.savefig(new, format="png", dpi=120)
+        figure.savefig(new, format="png", dpi=120, metadata={"Software": None})
     return path
 
 
@@ -92,6 +113,19 @@ def heat_map(
     axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(rows)), rows)
     return image
+
+
+def _draw_curve(figure: Figure, losses: Sequence[Any], scores: Sequence[Any], name: str) -> None:
+    """Draw loss (left axis) and score (right axis) by epoch."""
+    figure.set_size_inches(6.5, 3.5)
+    left = figure.subplots()
+    left.plot(*zip(*losses, strict=True), color="C0")
+    left.set_xlabel("epoch")
+    left.set_ylabel("loss", color="C0")
+    if scores:
+        right = left.twinx()
+        right.plot(*zip(*scores, strict=True), color="C1", linestyle="--")
+        right.set_ylabel(f"{name.replace('f1', 'F1')} on validation (%)", color="C1")
 
 
 def _draw_confusion(figure: Figure, confusion: Mapping[str, Any]) -> None:

@@ -48,7 +48,9 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 def _tables(report: Mapping[str, Any]) -> Iterator[str]:
     yield _overview(report)
-    yield from (_table(*_GROUPS[key], report[key].items()) for key in _GROUPS if report.get(key))
+    for key, (title, columns) in _GROUPS.items():
+        if rows := [(name, row) for name, row in report.get(key, {}).items() if row["support"]]:
+            yield _table(title, columns, rows)
     if "confusion" in report:
         yield _confusion(report["confusion"])
     if report.get("confusions"):

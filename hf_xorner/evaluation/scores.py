@@ -85,7 +85,7 @@ def compute_metrics_for(id2label: Mapping[int, str]) -> Callable[[EvalPrediction
         )
         if outputs.shape[:2] != labels.shape:
             raise ValueError(f"predictions of the shape {outputs.shape} do not fit labels of the shape {labels.shape}.")
-        counted = labels >= 0 if tag_set.plain else labels != IGNORED
+        counted = labels != IGNORED
         predicted = outputs[counted]
         predicted = (predicted.argmax(-1) if outputs.ndim == 3 else predicted).astype(np.int64)
         gold = labels[counted].astype(np.int64)

@@ -141,11 +141,11 @@ def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value,
 def _add_lstm(graph: Graph, lstm: CharacterLstm, rows: Value) -> Value:
     """Run all words at once, longest first; each step computes those that have not ended."""
     width = graph.size(rows, 1)
-    if lstm.skip_unknown:
-        rows = graph.Where(rows < len(RESERVED_CHARACTER_TYPES), PADDING, rows)
-        place = graph.arange(width)
-        _, order = graph.TopK(graph.Where(rows > PADDING, place, place + width), width, largest=0, outputs=2)
-        rows = graph.GatherElements(rows, order, axis=1)
+    # Unknown characters are skipped.
+    rows = graph.Where(rows < len(RESERVED_CHARACTER_TYPES), PADDING, rows)
+    place = graph.arange(width)
+    _, order = graph.TopK(graph.Where(rows > PADDING, place, place + width), width, largest=0, outputs=2)
+    rows = graph.GatherElements(rows, order, axis=1)
     lengths = graph.sum(graph.cast(rows > PADDING, "int64"), 1)
     has_characters = graph.unsqueeze(lengths > 0, 1)
     lengths, order = graph.TopK(lengths, graph.size(rows, 0), outputs=2)

@@ -22,7 +22,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ..entities import BaseTagger, NumberByLabel, batches_of
-from ..models.word_ids import WordLookup, WordPieces, Words
+from ..models.word_ids import WordLookup, WordPieces, Words, check_fields, check_policies
 from ..safety import ARCHITECTURES, check_settings
 
 #: The file with the code that runs a graph, which an export adds to those of a saved model.
@@ -85,11 +85,13 @@ class OnnxTagger(BaseTagger):
         """
         folder = Path(folder)
         config = _loaded(folder / "config.json", lambda path: _settings(path, ARCHITECTURES))
-        id2label = config.get("id2label", {"": ""})
-        labels = [id2label.get(str(index)) for index in range(len(id2label))]
-        if None in labels:
+        id2label = config.get("id2label")
+        names = id2label if isinstance(id2label, dict) else {}
+        labels: list[Any] = [names.get(str(index)) for index in range(len(names))]
+        if not labels or not all(isinstance(label, str) for label in labels):
             raise ValueError(f"{folder}: the id2label of config.json does not number labels from 0; copy it again.")
         lookup = read_lookup(folder)
+        _loaded(folder / "config.json", lambda _: check_fields(config, lookup.model_fields()))
         session = _loaded(folder / file, lambda path: _session(path, providers))
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         tagger = cls(session, lookup, labels, threads or processors, min_score, config.get("min_score"))
@@ -131,6 +133,7 @@ def read_lookup(folder: Path) -> WordLookup:
         ValueError: If a file is missing or broken.
     """
     policies = _loaded(folder / "tokenizer_config.json", lambda path: _settings(path, [None]))
+    _loaded(folder / "tokenizer_config.json", lambda _: check_policies(policies))
     tokenizer = _loaded(folder / "tokenizer.json", lambda path: Tokenizer.from_file(str(path)))
     tokenizer.no_padding()
     tokenizer.no_truncation()

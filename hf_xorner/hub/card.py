@@ -17,13 +17,13 @@ from markupsafe import Markup
 from transformers.utils import SAFE_WEIGHTS_NAME
 
 from ..corpora.splits import SPLITS
-from ..files import CARD_FILE, FACTS_FILE, HUB_NAME, replacing, sha256_of, write_whole
+from ..evaluation.plots import CURVE_FILE, draw_curve
+from ..files import CARD_FILE, EXAMPLES_FILE, FACTS_FILE, HUB_NAME, read_text, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
 from ..training.facts import read_facts, whole_facts
 from .checks import published_files, run_without_package
 
-CURVE_FILE = "learning_curve.png"
 #: Invented sentences from many kinds of text, so that every model finds entities in some of them.
 SENTENCES = (
     "Marta Olsen flew from Oslo to Lisbon to meet the board of Fernbridge Bank .",
@@ -65,7 +65,8 @@ def write_card(
     Args:
         folder: The model's folder, with its facts.
         seeds_of: Folders of runs that only differ in their seed.
-        sentences: Sentences from which examples are chosen; by default the built-in ones.
+        sentences: Sentences from which examples are chosen; by default held-out sentences of the corpus that
+            training wrote, or the built-in ones.
         name: The model's name; by default the name of its folder.
         overwrite: Replace an existing card.
         metadata: `license`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
@@ -86,7 +87,9 @@ def write_card(
     with whole_facts(folder):
         card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
         card.text()
-        card = replace(card, drawn=draw_curve(card, folder / CURVE_FILE))
+        card = replace(card, drawn=draw_curve(facts["curve"], folder / CURVE_FILE))
+    if not sentences and (folder / EXAMPLES_FILE).is_file():
+        sentences = read_text(folder / EXAMPLES_FILE).splitlines()
     # Without a minimum score, as in the pipeline of the snippet.
     chosen = varied(Tagger.from_pretrained(str(folder), min_score=0), sentences or SENTENCES)
     card = replace(
@@ -112,31 +115,6 @@ def _usage(model: str, sentence: str) -> str:
 
 def _quoted(text: str) -> str:
     return f'"{text}"' if text.isprintable() and not set(text) & set('"\\') else repr(text)
-
-
-def draw_curve(card: Card, path: Path) -> bool:
-    """Draw loss and validation score of every epoch; return False without matplotlib or with fewer than two losses."""
-    curve, measure = card.facts["curve"], [*card.measures][-1]
-    losses = [(row["epoch"], row["loss"]) for row in curve if "loss" in row]
-    scores = [(row["epoch"], row["dev"][measure]) for row in curve if measure in row.get("dev", {})]
-    try:  # imported here because it takes a second; pyplot would keep global state
-        from matplotlib.figure import Figure
-    except ImportError:
-        return False
-    if len(losses) < 2:
-        return False
-    figure = Figure((6.5, 3.5), layout="constrained")
-    left = figure.subplots()
-    left.plot(*zip(*losses, strict=True), color="C0")
-    left.set_xlabel("epoch")
-    left.set_ylabel("loss", color="C0")
-    if scores:
-        right = left.twinx()
-        right.plot(*zip(*scores, strict=True), color="C1", linestyle="--")
-        right.set_ylabel(f"{card.measures[measure]} on validation (%)", color="C1")
-    with replacing(path) as new:
-        figure.savefig(new, format="png", dpi=120, metadata={"Software": None})
-    return True
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ class GrnConfig(TaggerConfig):
         word_dim: 100.
         max_word_chars: 200, as neither the paper nor its program truncates words.
         char_dim, char_filters, char_widths: 30, 30 and 3; filters have biases and read no character types.
-        char_windows: "centred" on each character of a word (eq. 2), with zeros beyond its ends (`char_padding=1`,
-            `char_pads="zeros"`). chen2019's program fills words up to the batch's longest with a trained vector.
+        char_windows: "centred" on each character of a word (eq. 2), with zeros beyond its ends. chen2019's program
+            fills words up to the batch's longest with a trained vector.
         initializer: "kaiming". In chen2019's program the relation layer starts within ±1/√hidden_size.
         feature_dropout: 0.5, on [word ; characters].
         decoder: "crf", with `crf_boundaries="start"`: eq. 9 begins with y_0; chen2019's program has "both".
@@ -59,8 +59,6 @@ class GrnConfig(TaggerConfig):
     char_widths: list[int] | tuple[int, ...] = (3,)
     char_type_features: bool = False
     char_bias: bool = True
-    char_padding: int = 1
-    char_pads: str = "zeros"
     char_windows: str = "centred"
     casing_features: bool = False
     feature_dropout: float = 0.5

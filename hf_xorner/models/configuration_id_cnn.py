@@ -41,9 +41,7 @@ class IdCnnConfig(TaggerConfig):
 }"""
 
     bounds: ClassVar = {
-        "hidden_size": UNITS,
-        "filter_width": UNITS,
-        "dilations": UNITS,
+        **dict.fromkeys(("hidden_size", "filter_width", "dilations"), UNITS),
         "iterations": LAYERS,
         "dropout": RATE,
     }

@@ -49,7 +49,6 @@ class LstmCrfConfig(TaggerConfig):
     max_word_chars: int = 200
     char_features: str = "lstm"
     char_lstm_cell: str = "coupled"
-    skip_unknown_chars: bool = True
     casing_features: bool = False
     feature_dropout: float = 0.5
     decoder: str = "crf"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .configuration_lstm_crf import LstmCrfConfig
-from .configuration_tagger import LAYERS, RATE, SIZE, UNITS, TaggerConfig
+from .configuration_tagger import LAYERS, SIZE, UNITS, TaggerConfig
 
 
 class StackLstmConfig(TaggerConfig):
@@ -25,8 +25,6 @@ class StackLstmConfig(TaggerConfig):
         label_dim: Size of the vector of a chunk's type (lample2016: 20).
         composition_size: Units in each direction of the bidirectional LSTM that computes the vector of a chunk; the
             paper does not say (its program: 100).
-        dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper has feature dropout
-            only).
 
     Defaults other than in `TaggerConfig`:
         word_dim: 100, as for English.
@@ -46,12 +44,9 @@ class StackLstmConfig(TaggerConfig):
         "tag_scheme": ("bioes",),
     }
     bounds: ClassVar = {
-        "hidden_size": UNITS,
+        **dict.fromkeys(("hidden_size", "composition_size"), UNITS),
+        **dict.fromkeys(("action_dim", "label_dim"), SIZE),
         "num_hidden_layers": LAYERS,
-        "action_dim": SIZE,
-        "label_dim": SIZE,
-        "composition_size": UNITS,
-        "dropout": RATE,
     }
 
     hidden_size: int = 100
@@ -60,13 +55,11 @@ class StackLstmConfig(TaggerConfig):
     action_dim: int = 16
     label_dim: int = 20
     composition_size: int = 50
-    dropout: float = 0.0
     word_dim: int = 100
     singleton_dropout: float = 0.5
     max_word_chars: int = 200
     char_features: str = "lstm"
     char_lstm_cell: str = "coupled"
-    skip_unknown_chars: bool = True
     casing_features: bool = False
     feature_dropout: float = 0.2
     malformed_spans: str = "repair"

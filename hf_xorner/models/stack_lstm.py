@@ -11,7 +11,6 @@ from transformers import initialization as init
 
 from .configuration_stack_lstm import StackLstmConfig
 from .frozen_vectors import draw_vectors
-from .layers import dropout
 from .recurrent import Packing, build_layer, coupled_states, in_one_chunk, lstm_cell, reversed_order
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem
@@ -20,7 +19,7 @@ from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem
 class StackLstm(nn.Module):
     """An LSTM of several layers that first reads a learned vector, so that an empty stack has a state.
 
-    The cells are those of `recurrent.lstm_cell`, with dropout between layers.
+    The cells are those of `recurrent.lstm_cell`.
     """
 
     def __init__(self, config: StackLstmConfig, input_size: int) -> None:
@@ -77,9 +76,8 @@ class StackLstm(nn.Module):
         layers = list(zip(self.readers(), self.weight_hh, self.bias, strict=True))
         weights = [weight for layer in layers for weight in (*layer, no_bias)]
         weights = in_one_chunk(weights) if inputs.is_cuda else weights
-        rate = self.config.dropout if self.training else 0.0
         # cuDNN needs `train` for a backward pass.
-        states = torch.lstm(inputs, initial, weights, True, len(layers), rate, torch.is_grad_enabled(), False, True)
+        states = torch.lstm(inputs, initial, weights, True, len(layers), 0.0, torch.is_grad_enabled(), False, True)
         return torch.cat([empty, states[0]], 1)
 
     def readers(self) -> list[Tensor]:
@@ -115,8 +113,7 @@ def states_of(lstms: Sequence[StackLstm], inputs: Sequence[Tensor], lengths: Seq
 
     for layer, start in enumerate(starts):
         if layer:
-            below = dropout(states, lstms[0].config.dropout, lstms[0].training)
-            products = torch.baddbmm(stacked("bias", layer).unsqueeze(1), below, stacked("weight_up", layer - 1).mT)
+            products = torch.baddbmm(stacked("bias", layer).unsqueeze(1), states, stacked("weight_up", layer - 1).mT)
         states = coupled_states(products, stacked("weight_hh", layer), stacked("weight_ch", layer), start, packing)
     flat = states.new_zeros(len(lstms), batch * time, states.shape[-1]).index_copy(1, order, states)
     return torch.cat([empty, flat.unflatten(1, (batch, time))], 2).unbind(0)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -25,13 +25,23 @@ from transformers.utils import CONFIG_NAME
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import hold_out
-from ..corpora.load import Source, inputs_of, name_of
+from ..corpora.load import NAMED_CORPORA, Source, inputs_of, name_of
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.scores import measure_of
-from ..files import FACTS_FILE, GRAPH_FILE, check_apart, expanded, locked, model_folder, open_bytes
+from ..files import (
+    EXAMPLES_FILE,
+    FACTS_FILE,
+    GRAPH_FILE,
+    check_apart,
+    expanded,
+    locked,
+    model_folder,
+    open_bytes,
+    write_whole,
+)
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
@@ -114,7 +124,7 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
                 f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
             )
         code = {path.name for path in files("hf_xorner.models").iterdir()} - {"__init__.py"}
-        own = [path for path in folder.glob("*") if path.name in (*code, FACTS_FILE, GRAPH_FILE)]
+        own = [path for path in folder.glob("*") if path.name in (*code, EXAMPLES_FILE, FACTS_FILE, GRAPH_FILE)]
         # A run that is killed while it writes a checkpoint leaves its first files, which are code.
         incomplete = (path for path in numbered_checkpoints(folder) if not (path / CONFIG_NAME).exists())
         own += [path for checkpoint in incomplete for path in checkpoint.glob("*") if path.name not in code]
@@ -152,6 +162,10 @@ def best_seed(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> int:
 
 
 # --- One run ----------------------------------------------------------------------------------------------------------
+
+
+#: The most examples for the card, and the most words of each.
+_EXAMPLES, _EXAMPLE_WORDS = 50, 40
 
 
 class TrainingRun(NamedTuple):
@@ -224,7 +238,23 @@ class TrainingRun(NamedTuple):
             if self.facts is not None:
                 with writing(args.output_dir):
                     write_facts(trainer, self.facts, scores, counts, seconds)
+                self._leave_one_checkpoint(Path(args.output_dir))
+                self._write_examples(Path(args.output_dir))
         return scores
+
+    def _leave_one_checkpoint(self, folder: Path) -> None:
+        """Delete all checkpoints but the best, or else the last, unless the user set their number."""
+        checkpoints = numbered_checkpoints(folder)
+        if "save_total_limit" not in (self.run.explicit or ()) and checkpoints:
+            best = folder / Path(self.trainer.state.best_model_checkpoint or "").name
+            for path in {*checkpoints} - {best if best in checkpoints else checkpoints[-1]}:
+                shutil.rmtree(path)
+
+    def _write_examples(self, folder: Path) -> None:
+        """Write held-out sentences with entities as examples for the card, unless the corpus is a named one."""
+        if self.run.dataset not in NAMED_CORPORA:
+            rows = (row[TOKENS][:_EXAMPLE_WORDS] for row in list(self.corpus.values())[-1] if any(row[TAGS]))
+            write_whole(folder / EXAMPLES_FILE, "\n".join(dict.fromkeys(map(" ".join, islice(rows, _EXAMPLES)))))
 
     def score(self) -> tuple[dict[str, dict[str, Any]], dict[str, list[list[int]]], float]:
         """Return scores and counts of sentences of each held-out split, and the seconds of the last prediction."""

@@ -281,8 +281,8 @@ class CharacterCnn(CharacterEncoder):
         self.widths = tuple(config.char_widths)
         self.with_types = config.char_type_features
         self.with_tanh = config.char_activation == "tanh"
-        self.padding, self.zero_pads = config.char_padding, config.char_pads == "zeros"
         self.centred = config.char_windows == "centred"
+        self.padding = max(self.widths) // 2 if self.centred else config.char_padding
         channels = config.char_dim + CHARACTER_TYPES * self.with_types
         self.convolutions = nn.ModuleList(
             CharacterFilters(channels, config.char_filters, width, bias=config.char_bias) for width in self.widths
@@ -291,8 +291,7 @@ class CharacterCnn(CharacterEncoder):
 
     def padding_needed(self) -> int:
         """The reach of the widest filter, minus the padding that is always added."""
-        reach = max(self.widths) // 2 if self.centred else max(self.widths)
-        return max(reach - self.padding, 0)
+        return 0 if self.centred else max(max(self.widths) - self.padding, 0)
 
     def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
         """Every filter's maximum over the positions of a word: rows (N, W) → (N, output_size)."""
@@ -315,17 +314,16 @@ class CharacterCnn(CharacterEncoder):
         if self.with_types:
             types = one_hot(char_types[chars], len(CHARACTER_TYPE_CODES))[..., 1:]
             characters = torch.cat([characters, types.to(characters.dtype)], -1)
-        if self.zero_pads:
+        if self.centred:
             characters = characters.masked_fill(padding.unsqueeze(1), 0)
         return characters, padding
 
 
 class CharacterLstm(CharacterEncoder):
-    """The character LSTM of lample2016: the last states of both directions."""
+    """The character LSTM of lample2016: the last states of both directions, without unknown characters."""
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
-        self.skip_unknown = config.skip_unknown_chars
         self.lstm = build_layer(config.char_lstm_cell, config.char_dim, config.char_lstm_size)
         self.output_size = 2 * config.char_lstm_size
 
@@ -339,10 +337,9 @@ class CharacterLstm(CharacterEncoder):
         return 1
 
     def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
-        """rows (N, W) → (N, output_size); zeros for a word without characters."""
-        if self.skip_unknown:
-            rows = rows.masked_fill(rows < len(RESERVED_CHARACTER_TYPES), PADDING)
-            rows = rows.gather(1, torch.argsort((rows == PADDING).to(torch.uint8), dim=1, stable=True))
+        """rows (N, W) → (N, output_size); zeros for a word without known characters."""
+        rows = rows.masked_fill(rows < len(RESERVED_CHARACTER_TYPES), PADDING)
+        rows = rows.gather(1, torch.argsort((rows == PADDING).to(torch.uint8), dim=1, stable=True))
         lengths = (rows != PADDING).sum(1)
         states = self.lstm(self.vectors(rows).expand(2, -1, -1, -1), lengths)  # (2, N, W, size)
         last = (lengths - 1).clamp(min=0).view(-1, 1, 1).expand(-1, 1, states.shape[-1])

@@ -15,19 +15,14 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .configuration_tagger import TaggerConfig
 from .word_ids import (
-    CHARACTER_TYPE_CODES,
-    FALLBACKS,
     PAD,
-    RESERVED_CHARACTER_TYPES,
     UNKNOWN,
     WordLookup,
     WordPieces,
     Words,
-    character_types,
+    check_policies,
     checked_item,
-    code_points,
     fold,
 )
 from .word_rule import WORD_PATTERN
@@ -43,9 +38,6 @@ _PLACEHOLDER = "\ue000"
 
 #: Never used, but the aggregation strategies of the pipeline need a continuing prefix to recognise words.
 _CONTINUATION = "\ue000\ue001"
-
-_WIDTHS = ("max_word_chars", "max_word_pieces")
-_CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero")}
 
 
 class WordCharTokenizer(PreTrainedTokenizerFast):
@@ -126,7 +118,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         cls, words: Sequence[str], characters: str, pieces: WordPieces | None, **policies: Any
     ) -> WordCharTokenizer:
         """Build a tokenizer from words and characters in the order of their ids, and its policies."""
-        check_policies(policies)
+        check_policies({**policies, "characters": characters})
         backend = Tokenizer(
             WordPiece(
                 {word: index for index, word in enumerate(words)},
@@ -216,17 +208,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     def model_fields(self) -> dict[str, Any]:
         """The fields of a tagger's config that follow from its tokenizer: `Config(**tokenizer.model_fields(), …)`."""
-        return {
-            "vocab_size": self.vocab_size,
-            "trained_vocab_size": self.init_kwargs["trained_vocab_size"],
-            "first_singleton_id": self.init_kwargs["first_singleton_id"],
-            "pad_token_id": self.pad_token_id,
-            "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.characters),
-            "char_types": type_letters(self.characters),
-            "max_word_chars": self.max_word_chars,
-            "max_word_pieces": self.max_word_pieces,
-            "piece_vocab_size": self.pieces.size if self.pieces else 0,
-        }
+        return self.lookup.model_fields()
 
     def train_new_from_iterator(self, *args: Any, **kwargs: Any) -> WordCharTokenizer:
         """Raise: `from_corpus` builds a tokenizer."""
@@ -401,23 +383,6 @@ def _as_list(row: np.ndarray, name: str) -> list[Any]:
 # --- Vocabulary and policies ----------------------------------------------------------------------------------------
 
 
-def check_policies(policies: dict[str, Any]) -> None:
-    """Raise if policies of a tokenizer are missing or unknown, or numbers out of range."""
-    for name in (*_CHOICES, "fallback", *_WIDTHS):
-        if name not in policies:
-            raise ValueError(f"tokenizer_config.json has no {name}; copy the whole folder of the model.")
-    for name, choices in _CHOICES.items():
-        if policies[name] not in choices:
-            raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
-    for step in policies["fallback"]:
-        if step not in FALLBACKS:
-            raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
-    for name in _WIDTHS:
-        value, (least, most) = policies[name], TaggerConfig.bounds[name]
-        if type(value) is not int or not least <= value <= most:
-            raise ValueError(f"{name}={value!r} must be a whole number from {least} to {most}.")
-
-
 def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[str, int], dict[str, int]]:
     """Folded words and characters of surface forms with their counts, most frequent first, then alphabetically."""
     words: Counter[str] = Counter()
@@ -434,12 +399,3 @@ def may_be_known(word: str) -> bool:
     """True if a word can be in the vocabulary."""
     reserved = word in ("", PAD, UNKNOWN) or word.startswith(_PLACEHOLDER)
     return not reserved and len(word) <= LONGEST_KNOWN_WORD
-
-
-# --- Characters -----------------------------------------------------------------------------------------------------
-
-
-def type_letters(characters: str) -> str:
-    """One letter per character id, the reserved ids included, for a config's `char_types`."""
-    types = character_types()[code_points(characters)]
-    return RESERVED_CHARACTER_TYPES + "".join(CHARACTER_TYPE_CODES[type_] for type_ in types)

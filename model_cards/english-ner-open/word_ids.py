@@ -28,6 +28,10 @@ CHARACTER_TYPE_CODES = ".Uldp"
 #: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
 RESERVED_CHARACTER_TYPES = "..Uldp"
 
+#: Least and greatest numbers of the characters and of the pieces of a word.
+WIDTHS = {"max_word_chars": (1, 4096), "max_word_pieces": (0, 1024)}
+_CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero")}
+
 #: Types of characters by the names, or first letters, of Unicode general categories.
 _TYPES_BY_CATEGORY = {"Lu": "U", "Lt": "U", "Ll": "l", "Nd": "d", "P": "p", "S": "p"}
 
@@ -92,6 +96,17 @@ class WordLookup(NamedTuple):
         piece_ids = None if self.pieces is None else self.pieces.of(distinct, self.policies["max_word_pieces"])
         return Words(counts, offsets, place, ids, self.character_ids_of(distinct), piece_ids)
 
+    def model_fields(self) -> dict[str, Any]:
+        """Return the fields of a tagger's config that follow from its tokenizer."""
+        return {
+            **{name: self.policies[name] for name in ("trained_vocab_size", "first_singleton_id", *WIDTHS)},
+            "vocab_size": self.tokenizer.get_vocab_size(with_added_tokens=False),
+            "pad_token_id": self.tokenizer.token_to_id(PAD),
+            "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.policies["characters"]),
+            "char_types": type_letters(self.policies["characters"]),
+            "piece_vocab_size": self.pieces.size if self.pieces else 0,
+        }
+
     def word_id(self, word: str) -> int:
         """Return the id of a word, else of its first known other form, else of the unknown word."""
         look_up = self.tokenizer.token_to_id
@@ -111,6 +126,39 @@ class WordLookup(NamedTuple):
         words = [word[: self.policies["max_word_chars"]] for word in words]
         table = character_ids(self.policies["characters"], self.policies["digits"] == "zero")
         return _padded(table[code_points("".join(words))], words, max(map(len, words), default=1) or 1)
+
+
+def check_policies(policies: Mapping[str, Any]) -> None:
+    """Raise if policies of a tokenizer are missing or unknown, or numbers out of range."""
+    for name in (*_CHOICES, *WIDTHS, "fallback", "characters", "trained_vocab_size", "first_singleton_id"):
+        if name not in policies:
+            raise ValueError(f"tokenizer_config.json has no {name}; copy the whole folder of the model.")
+    for name, choices in _CHOICES.items():
+        if policies[name] not in choices:
+            raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
+    for step in policies["fallback"]:
+        if step not in FALLBACKS:
+            raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
+    for name, (least, most) in WIDTHS.items():
+        value = policies[name]
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError(f"{name}={value!r} must be a whole number from {least} to {most}.")
+    if not isinstance(characters := policies["characters"], str) or len({*characters}) < len(characters):
+        raise ValueError("characters must be a text in which no character occurs twice; copy the whole folder.")
+
+
+def check_fields(settings: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Raise if the settings of a model differ from those of its tokenizer; see `WordLookup.model_fields`."""
+    for field, value in expected.items():
+        given = settings.get(field, value)  # config.json lacks fields that have their default value
+        if field == "char_types":
+            # Characters that are newer than a version of Python have the type "." there.
+            pairs = zip(value, given, strict=False)
+            value = "".join(theirs if "." in (own, theirs) else own for own, theirs in pairs)
+        if value != given:
+            raise ValueError(
+                f"The tokenizer has {field}={value!r} and the model {field}={given!r}; load both from one folder."
+            )
 
 
 def fold(word: str, casing: str, digits: str) -> str:
@@ -177,6 +225,12 @@ def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
 def code_points(text: str) -> np.ndarray:
     """Return the code points of a text, which holds no lone surrogates."""
     return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+
+
+def type_letters(characters: str) -> str:
+    """One letter per character id, the reserved ids included, for a config's `char_types`."""
+    types = character_types()[code_points(characters)]
+    return RESERVED_CHARACTER_TYPES + "".join(CHARACTER_TYPE_CODES[type_] for type_ in types)
 
 
 # --- Pieces ----------------------------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
         max_word_chars: 45, as in ma2016's program; the paper does not say.
         char_dim: 30.
         char_filters: 30, of one width, 3, over the vectors of characters alone.
-        char_activation: "tanh", and `char_padding` 2: as in ma2016's program; the paper mentions neither.
-        char_pads: "learned": Figure 1 shows padding on both sides as character embeddings.
+        char_activation: "tanh", as in ma2016's program; the paper does not mention it.
+        char_padding: 2, as in ma2016's program; Figure 1 shows padding on both sides as character embeddings.
         feature_dropout: 0.5, and `char_dropout` alike.
         crf_emissions: False: ψ has a weight vector and a bias for each pair of labels (section 2.3), and nothing else.
         crf_boundaries: "start": the paper's first pair begins with a start symbol; its last pair ends with a word.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from transformers import AutoConfig, PreTrainedConfig
 
-from .word_ids import RESERVED_CHARACTER_TYPES
+from .word_ids import RESERVED_CHARACTER_TYPES, WIDTHS
 
 #: Bounds of fields: sizes, units of a layer and widths of its windows, numbers of layers, dropout.
 SIZE, UNITS, LAYERS, RATE = (0, 1 << 14), (1, 1 << 14), (1, 100), (0, 0.99)
@@ -63,22 +63,20 @@ class TaggerConfig(PreTrainedConfig):
             Empty: only the reserved ids have a type.
         max_word_chars: Characters to which words are truncated or padded; the width of `char_ids` (li2020: 20;
             lample2016 does not truncate words: 200, which exceeds all but the longest URLs).
-        char_features: The character encoder: "cnn", "lstm" (lample2016) or "none".
+        char_features: The character encoder: "cnn", "lstm", which skips unknown characters (lample2016), or "none".
         char_dim: Size of a character vector (li2020: 25).
         char_filters: Filters of the character CNN for each width (li2020: 20).
         char_widths: Widths of the character CNN (li2020: 1, 2, 3).
         char_type_features: The character CNN also reads a one-hot type of each character (li2020).
         char_activation: Nonlinearity of the character CNN before its maximum, "none" or "tanh" (ma2016's program).
         char_bias: The filters of the character CNN have a bias.
-        char_padding: Padding characters on either side of a word's row of `max_word_chars` in the character CNN
-            (ma2016's program: 2; chen2019: 1).
-        char_pads: Vectors of padding in the character CNN. "learned": the trained vector of id 0 (li2020). "zeros".
-        char_windows: Windows over which the character CNN takes its maximum. "all": all in the padded row. "centred":
-            those centred on a character of the word (chen2019, eq. 2).
+        char_windows: Windows over which the character CNN takes its maximum. "all": all in a word's row of
+            `max_word_chars`, where padding has a trained vector (li2020). "centred": those centred on a character of
+            the word, with zeros beyond its ends (chen2019, eq. 2).
+        char_padding: More padding on either side of the row, for "all" windows (ma2016's program: 2).
         char_dropout: Dropout on the vectors of characters, separate for each occurrence of a word (ma2016: 0.5).
         char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
         char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
-        skip_unknown_chars: Skip unknown characters in the character LSTM (lample2016's program).
         casing_features: Add a one-hot vector of the word's casing (li2020).
         shape_dim: Size of a learned vector of the word's shape: all capitals, first capital, some capital, no capital
             (strubell2017: 5); 0 for none.
@@ -128,7 +126,6 @@ class TaggerConfig(PreTrainedConfig):
         "malformed_spans": ("drop", "repair"),
         "char_features": ("cnn", "lstm", "none"),
         "char_activation": ("none", "tanh"),
-        "char_pads": ("learned", "zeros"),
         "char_windows": ("all", "centred"),
         "char_lstm_cell": ("standard", "coupled"),
         "crf_boundaries": ("both", "start", "none"),
@@ -147,8 +144,7 @@ class TaggerConfig(PreTrainedConfig):
         **dict.fromkeys(("char_dropout", "feature_dropout"), RATE),
         "singleton_dropout": (0, 1),
         "char_vocab_size": (0, 1 << 21),
-        "max_word_chars": (1, 4096),
-        "max_word_pieces": (0, 1024),
+        **WIDTHS,
         "context_window": _WINDOW,
         "context_overlap": _OVERLAP,
         "score_temperature": (0.01, 100),
@@ -178,13 +174,11 @@ class TaggerConfig(PreTrainedConfig):
     char_type_features: bool = True
     char_activation: str = "none"
     char_bias: bool = False
-    char_padding: int = 0
-    char_pads: str = "learned"
     char_windows: str = "all"
+    char_padding: int = 0
     char_dropout: float = 0.0
     char_lstm_size: int = 25
     char_lstm_cell: str = "standard"
-    skip_unknown_chars: bool = False
     casing_features: bool = True
     shape_dim: int = 0
     feature_dropout: float = 0.0
@@ -256,11 +250,8 @@ class TaggerConfig(PreTrainedConfig):
             return
         if not self.char_widths:
             raise ValueError('char_widths=[] must be one width or more; char_features="none" reads no characters.')
-        reach = max(self.char_widths) // 2
-        if self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
+        if self.char_windows == "all" and self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
             raise ValueError(f"max_word_chars={self.max_word_chars} is less than the character CNN's widest filter.")
-        if self.char_windows == "centred" and self.char_padding < reach:
-            raise ValueError(f'char_windows="centred" needs char_padding={reach} for a window on every character.')
 
     def _check_context(self) -> None:
         encoder = encoder_config(self.context_encoder or {})
@@ -295,7 +286,7 @@ class TaggerConfig(PreTrainedConfig):
             values = value if isinstance(value, (list, tuple)) and isinstance(default, tuple) else [value]
             number_type, whole = ((int, float), "") if isinstance(default, float) else (int, ", and whole")
             numbers = all(isinstance(number, number_type) and least <= number <= most for number in values)
-            if len(values) > _LONGEST_LIST or not numbers:
+            if len(values) > _LONGEST_LIST or not numbers or any(isinstance(number, bool) for number in values):
                 raise ValueError(f"{name}={repr(value)[:100]} must be from {least} to {most:,}{whole}.")
             if name in self.odd and not all(number % 2 for number in values):
                 raise ValueError(f"{name}={value} must be odd, so that windows are centred on a word.")

@@ -108,6 +108,7 @@ def test_the_tables_show_the_scores():
     figures["compare"] = compare(SYSTEM, System(TOKENS, GOLD, GOLD))
     text = report_text(figures)
     lines = [line.split() for line in text.split("\n")]
+    assert figures["sentence_kinds"]["capitals"]["support"] == 0 and not any("capitals" in line for line in lines)
     for expected in (
         ["all", "entities", "50.00", "50.00", "50.00", "4"],
         ["surface", "forms", "50.00", "66.67", "57.14", "3"],

@@ -165,6 +165,28 @@ def test_labels_that_are_not_numbered_from_0_are_refused(folder):
             OnnxTagger.from_pretrained(folder)
 
 
+def test_settings_that_do_not_match_are_refused_as_by_tagger(folder):
+    for name, changes, reason in (
+        ("config.json", {"char_types": "..UldpU"}, "char_types="),
+        ("config.json", {"char_types": 5}, "config"),
+        ("config.json", {"max_word_pieces": 4}, "max_word_pieces="),
+        ("config.json", {"id2label": {"0": 5}}, "does not number labels"),
+        ("config.json", {"id2label": []}, "does not number labels"),
+        ("tokenizer_config.json", {"characters": None}, "characters must be a text"),
+        ("tokenizer_config.json", {"characters": "abca"}, "characters must be a text"),
+        ("tokenizer_config.json", {"casing": "upper"}, "casing='upper' is unknown"),
+        ("tokenizer_config.json", {"fallback": 5}, "tokenizer_config"),
+        ("tokenizer_config.json", {"max_word_chars": 1 << 29}, "max_word_chars=.* must be a whole number"),
+    ):
+        content = (folder / name).read_text()
+        edit(folder / name, **changes)
+        with pytest.raises(ValueError, match=reason):
+            OnnxTagger.from_pretrained(folder)
+        with pytest.raises(ValueError):
+            Tagger.from_pretrained(str(folder))
+        (folder / name).write_text(content)
+
+
 # --- Alone -----------------------------------------------------------------------------------------------------------
 
 

@@ -96,6 +96,13 @@ def test_the_card_has_the_facts_of_the_run(folder, facts, forked_offline):
     assert not re.search(r"[ \t]$|\n{3}", text, re.MULTILINE)
 
 
+def test_the_examples_are_held_out_sentences_of_the_corpus(folder, without_process):
+    examples = (folder / "examples.txt").read_text().splitlines()
+    assert len(examples) == 3
+    data = ModelCard(write_card(folder).read_text()).data
+    assert {row["text"] for row in data.widget} <= set(examples)
+
+
 def test_the_metadata_are_those_of_the_hub(facts):
     options = {"license": "mit", "language": "en", "dataset_id": "some/towns", "dataset_revision": "abc"}
     data = ModelCard(Card("me/tiny", facts, sentences=("A B .",), **options).text()).data

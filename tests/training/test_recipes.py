@@ -103,6 +103,7 @@ def test_both_taggers_of_the_speed_table_have_one_character_layer():
         (_, _, fields), (_, _, others) = parse([run]), parse([name])
         ours, theirs = GrnConfig(**fields), CnnLstmCrfConfig(**others)
         shared = {field for field in vars(ours) if field.startswith("char_")} | {"max_word_chars"}
+        shared.remove("char_padding")  # not read with centred windows
         assert {field: getattr(theirs, field) for field in shared} == {field: getattr(ours, field) for field in shared}
 
 

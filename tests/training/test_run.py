@@ -29,7 +29,9 @@ def test_the_script_without_arguments_trains_scores_saves_and_tags(default_run):
     assert scores["test", "all"] >= 95
     assert scores["test", "LINK"] >= 95
     assert "saved in runs/xor-cross-bilstm-cnn" in printed
-    assert (folder / "runs" / "xor-cross-bilstm-cnn" / "model.safetensors").is_file()
+    left = {path.name.partition("-")[0] for path in (folder / "runs" / "xor-cross-bilstm-cnn").iterdir()}
+    assert left >= {"model.safetensors", "learning_curve.png", "confusion.png", "examples.txt", "checkpoint"}
+    assert len(list((folder / "runs" / "xor-cross-bilstm-cnn").glob("checkpoint-*"))) == 1
     entity = printed.splitlines()[-1].split()
     assert entity[0] in ("LINK", "WORK")
 
