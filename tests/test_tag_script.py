@@ -298,7 +298,10 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("in.txt", "--batch_size", "0"), "batch_size"),
         (("in.txt", "--field", "text"), "a line of text has no fields"),
         (("in.txt", "--input_format", "conll", "--field", "4"), "columns"),
-        (("in.txt", "--input_format", "conll", "--field", "word"), "field=word, but the line has 1 columns; give a number"),
+        (
+            ("in.txt", "--input_format", "conll", "--field", "word"),
+            "field=word, but the line has 1 columns; give a number",
+        ),
         (("in.txt", "--output", "."), "exists already"),
         (("in.txt", "--output", "out.parquet"), "Parquet is not written"),
         (("in.txt", "--min_score", 0.9, "PER=0.8"), "a number, or one for each label"),

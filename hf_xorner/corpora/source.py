@@ -265,47 +265,38 @@ class Record(NamedTuple):
     fault: str = ""
 
 
+@dataclass
 class Input:
-    """A file, a stream or a text in memory, with the options of reading.
+    """A file, a stream or a text in memory, with the options of reading; nothing is read before it is needed.
 
     Attributes:
         path: The file, or a name for messages.
         reading: The options of reading.
         repairs: Counts repairs and bad lines.
-        labelled: False if words or texts are read that may have no tags, as a stream.
         document: The name of the document that the file is, if each file is one.
+        text: The text; by default that of the file.
+        raw_lines: The lines of a stream, whose words or texts may have no tags.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        reading: Reading,
-        repairs: Repairs,
-        document: str = "",
-        text: str | None = None,
-        raw_lines: Iterator[bytes] | None = None,
-    ) -> None:
-        """Prepare to read; nothing is read before `sample` or `lines` is asked for.
+    path: Path
+    reading: Reading
+    repairs: Repairs
+    document: str = ""
+    text: str | None = None
+    raw_lines: Iterator[bytes] | None = None
 
-        Args:
-            path: See above.
-            reading: See above.
-            repairs: See above.
-            document: See above.
-            text: The text; by default that of the file.
-            raw_lines: The lines of a stream, whose tags are not needed.
-        """
-        self.path, self.reading, self.repairs, self.document = path, reading, repairs, document
-        self.labelled = raw_lines is None
-        self._text, self._raw_lines = text, raw_lines
+    @property
+    def labelled(self) -> bool:
+        """True if words need tags."""
+        return self.raw_lines is None
 
     @cached_property
     def _content(self) -> tuple[str, Iterator[str]]:
-        if self._raw_lines is None:
-            text = text_of(self.path, self.reading, self.repairs) if self._text is None else self._text
+        if self.raw_lines is None:
+            text = text_of(self.path, self.reading, self.repairs) if self.text is None else self.text
             return text[: text.find("\n", _SAMPLE) + 1 or None], io.StringIO(text, newline="\n")
         data = bytearray()
-        for line in self._raw_lines:
+        for line in self.raw_lines:
             data += line
             if len(data) >= _SAMPLE:
                 break
@@ -315,7 +306,7 @@ class Input:
             if 0 in data:
                 raise
             text, encoding = data.decode("utf-8", "surrogateescape"), "utf-8"
-        rest = (line.decode(encoding, "surrogateescape") for line in self._raw_lines)
+        rest = (line.decode(encoding, "surrogateescape") for line in self.raw_lines)
         return text, chain(io.StringIO(text, newline="\n"), rest)
 
     @property

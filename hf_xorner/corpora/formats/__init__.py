@@ -16,13 +16,11 @@ from .json_lines import (
     JSON_SUFFIXES,
     TEXT_KEY,
     is_json,
-    is_json_of_spans,
-    read_json_lines,
     record_of,
     records_to_tag,
 )
 from .spacy import read_spacy
-from .spans import read_brat, read_spans
+from .spans import read_brat, read_json
 
 #: The name of the formats that are refused.
 NOT_SUPPORTED = "not supported"
@@ -106,8 +104,8 @@ FORMATS = (
     Format("brat", *_with_suffix(ANNOTATION_SUFFIX), read_brat),
     Format("conll2012", frozenset(), is_conll2012, read_conll2012),
     Format(NOT_SUPPORTED, frozenset(), _is_supported, read_columns),
-    Format("spans", frozenset(), is_json_of_spans, read_spans, records_to_tag),
-    Format("jsonl", JSON_SUFFIXES, is_json, read_json_lines, records_to_tag),
+    Format("jsonl", JSON_SUFFIXES, is_json, read_json, records_to_tag),
+    Format("spans", frozenset(), is_json, read_json, records_to_tag),
     Format("csv", frozenset({".csv"}), is_csv, read_csv),
     Format("conllu", frozenset({".conllu", ".conllup"}), is_conllu, read_conllu),
     Format("conll", _COLUMNS, _is_columns, read_columns),
