@@ -134,7 +134,7 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
     """Tag a source record by record, and write the results in the same order.
 
     An output is called ``NAME.partial`` until it is complete. A folder of inputs becomes a folder of outputs; a second
-    run writes the missing ones.
+    run writes the missing ones. A file of a folder that cannot be read does not stop the others.
 
     Args:
         source: A file, a folder, a text that contains a blank, ``-`` for standard input, or ``owner/name`` on the Hub.
@@ -154,26 +154,39 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
         raise DataError(f"{output}: exists already; choose another output{', or set overwrite' * output.is_file()}.")
     for name, target in pairs:
         for path in [target.with_name(f"{target.name}{suffix}") for suffix in ("", ".partial", ".lock") if target]:
-            source = "/dev/stdin" if name == STDIN or _is_text(name) else name
-            check_apart(path, source, model_folder(options.model or "english"))
+            file = "/dev/stdin" if name == STDIN or _is_text(name) else name
+            check_apart(path, file, model_folder(options.model or "english"))
     tagger = tagger or _loaded(options)
+    bad = []
     for name, target in pairs:
-        kind, records = _records(name, options)
-        format = _format_of(target, kind, options)
-        # A progress bar would disturb texts that are shown on the terminal.
-        hidden = True if format in ("colour", "txt") else None
-        shown = tqdm(records, desc=name, unit=" records", disable=hidden, mininterval=0.5)
-        rows = kind == _ROWS and format == "csv"
-        outputs = _outputs(iter(shown), _ROWS if rows else format, tagger, options, tally)
-        if target is None:
-            for content in outputs:
-                if sys.stdout.isatty() and format != "colour":
-                    content = visible(content.decode("utf-8", "replace")).encode()
-                sys.stdout.buffer.write(content)
-                sys.stdout.buffer.flush()
-        else:
-            _write_file(target, outputs)
+        try:
+            _tag_file(name, target, options, tagger, tally)
+        except DataError as fault:
+            if name == source:
+                raise
+            _log.warning("%s", fault)
+            bad.append(fault)
+    if bad:
+        raise DataError(f"{source}: {len(bad)} of {len(pairs)} files were not tagged, unlike the others: {bad[0]}")
     return tally
+
+
+def _tag_file(name: str, target: Path | None, options: TaggingOptions, tagger: BaseTagger, tally: Tally) -> None:
+    kind, records = _records(name, options)
+    format = _format_of(target, kind, options)
+    # A progress bar would disturb texts that are shown on the terminal.
+    hidden = True if format in ("colour", "txt") else None
+    shown = tqdm(records, desc=name, unit=" records", disable=hidden, mininterval=0.5)
+    rows = kind == _ROWS and format == "csv"
+    outputs = _outputs(iter(shown), _ROWS if rows else format, tagger, options, tally)
+    if target is not None:
+        _write_file(target, outputs)
+        return
+    for content in outputs:
+        if sys.stdout.isatty() and format != "colour":
+            content = visible(content.decode("utf-8", "replace")).encode()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
 
 
 def _loaded(options: TaggingOptions) -> BaseTagger:
@@ -183,18 +196,24 @@ def _loaded(options: TaggingOptions) -> BaseTagger:
     return Tagger.from_pretrained(options.model or "english", options.device, min_score=options.least_score())
 
 
-def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a folder whose outputs are missing, with these outputs."""
+def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Iterator[tuple[str, Path | None]]:
+    """Yield the files of a folder whose outputs are missing, with these outputs, or None if a file cannot be read."""
     if output is None or output.is_file() or output.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"{folder}: is a folder; name another folder as output, outside of it.")
     inputs: dict[Path, Path] = {}
     ignored: list[Path] = []
     for path in files_below(folder):
         name = path.relative_to(folder)
-        if options.input_format == AUTO and suffix_of(name) not in KINDS:
+        # The text next to an annotation is tagged.
+        if options.input_format == AUTO and KINDS.get(suffix_of(name), "brat") == "brat":
             ignored.append(name)
             continue
-        kind, _ = _records(str(path), options)
+        try:
+            kind, _ = _records(str(path), options)
+        except DataError:  # raised again when the file is tagged
+            inputs[path] = name
+            yield str(path), None
+            continue
         bare = output / (name.with_suffix("") if name.suffix.lower() == ".gz" else name)
         target = bare.with_suffix(f".{_format_of(None, kind, options)}")
         if target in inputs:

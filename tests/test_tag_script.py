@@ -357,6 +357,11 @@ def test_a_folder_becomes_a_folder_of_outputs(tag, tmp_path, caplog):
         assert "name another folder" in fault(tag("in", *output))
     (tmp_path / "none").mkdir()
     assert "none: has no files to tag" in fault(tag("none", "--output", "out2"))
+    (folder / "a.txt.gz").write_bytes(b"\x1f\x8b\x08")
+    (folder / "f.jsonl").write_text('{"text": "Ann"}\n{\n')
+    code, _, errors = tag("in", "--output", "out3")
+    assert code == 1 and "2 of 7 files were not tagged" in errors and "a.txt.gz: the gzip file is damaged" in errors
+    assert "f.jsonl:2: not JSON" in caplog.text and (tmp_path / "out3" / "b.jsonl").exists()
     (folder / "b.jsonl").write_text('{"text": ""}\n')
     assert "have the same output" in fault(tag("in", "--output", "out2"))
 
