@@ -32,7 +32,7 @@ from .files import model_folder
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
-from .models.word_ids import check_fields
+from .models.word_ids import check_fields, no_panic
 from .registration import CONFIGS
 from .safety import check_settings
 
@@ -111,12 +111,11 @@ def check_size(source: str, auto_class: Any, config: PreTrainedConfig, **options
     hub = {name: options[name] for name in _HUB_OPTIONS if name in options}
     find = partial(cached_file, source, _raise_exceptions_for_missing_entries=False, **hub)
     files = [find(SAFE_WEIGHTS_NAME)]
-    if files == [None]:
-        index = find(SAFE_WEIGHTS_INDEX_NAME)
-        files = get_checkpoint_shard_files(source, index, **hub)[0] if index else []
+    if files == [None] and (index := find(SAFE_WEIGHTS_INDEX_NAME)):
+        files, _ = get_checkpoint_shard_files(source, index, **hub)
     with torch.device("meta"):
         needed = sum(values.numel() for values in auto_class.from_config(config).state_dict().values())
-    if files and needed > sum(map(os.path.getsize, files)):
+    if files != [None] and needed > sum(map(os.path.getsize, files)):
         raise ValueError(f"config.json describes a model of {needed:,} numbers, more than the weights have bytes")
 
 
@@ -142,11 +141,10 @@ def moved(model: Any, device: str | torch.device) -> Any:
 def _reading(source: str, part: str) -> Iterator[None]:
     """Convert any error in loading a part into a DataError with one sentence."""
     try:
-        yield
-    # The errors for missing folders, no network and broken files have no common type. Rust panics are not Exceptions.
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
+        with no_panic():
+            yield
+    # The errors for missing folders, no network and broken files have no common type.
+    except Exception as error:
         missing = "" if Path(source).exists() else "there is no such folder, and "
         raise DataError(f"{source}: {missing}the {part} cannot be loaded: {why_not_loaded(error)}.") from None
 

@@ -11,6 +11,7 @@ from processes import run_python
 from safetensors.torch import load_file, save_file
 
 from hf_xorner import Tagger
+from hf_xorner.export.runtime import read_lookup
 from hf_xorner.registration import CONFIGS
 
 FOREIGN_CODE = """
@@ -123,6 +124,16 @@ def test_padding_and_truncation_of_a_tokenizer_file_are_ignored(folder):
         for padding in ({"strategy": {"Fixed": size}}, {"strategy": "BatchLongest", "pad_to_multiple_of": size}):
             edit(folder / "tokenizer.json", padding={**rest, **padding}, truncation=truncation)
             assert Tagger.from_pretrained(str(folder))("Ann Smith met Zeus in New York .") == expected
+
+
+def test_a_regular_expression_that_takes_too_long_for_a_text_gives_a_one_line_error(folder):
+    """The tokenizers library panics, which is no Exception."""
+    rule = {"type": "Split", "pattern": {"Regex": "(a|aa)+$x"}, "behavior": "Removed", "invert": True}
+    edit(folder / "tokenizer.json", pre_tokenizer=rule)
+    tagger = Tagger.from_pretrained(str(folder))
+    for tag in (lambda texts, _: tagger(texts), read_lookup(folder).words_of, lambda texts, _: tagger.tokenizer(texts)):
+        with pytest.raises(ValueError, match="the tokenizer fails"):
+            tag(["a" * 40], False)
 
 
 def edit(path, **changes):

@@ -187,6 +187,18 @@ def test_a_redacted_text_is_the_rest_with_replacements_and_can_be_restored(each_
     assert count > 20
 
 
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), max_size=6))
+def test_no_character_of_an_entity_is_left_whatever_spans_overlap(spans):
+    text = "abcdefghijklmnopqrst"
+    entities = [
+        Entity(label="X", text=text[start : start + size], start=start, end=min(20, start + size))
+        for start, size in spans
+        if start < 20
+    ]
+    covered = {letter for entity in entities for letter in entity.text}
+    assert Entities(entities, text).redact("█").text.replace("█", "") == "".join(x for x in text if x not in covered)
+
+
 def test_equal_entities_are_redacted_with_the_same_number():
     places = {"PER": [(0, 3), (9, 11), (16, 19)], "LOC": [(23, 27)]}
     text = "Ann, who Bo saw Ann in Oslo."

@@ -13,7 +13,7 @@ from ..safety import visible
 from .help import COMMANDS, check_options, help_of, overview
 
 #: The extras of this package that install optional packages.
-EXTRAS = {"matplotlib": "plots", "scipy": "papers", "spacy": "spacy"} | dict.fromkeys(
+EXTRAS = {"gliner": "gliner", "matplotlib": "plots", "scipy": "papers", "spacy": "spacy"} | dict.fromkeys(
     ("onnx", "onnxruntime", "onnxscript"), "onnx"
 )
 

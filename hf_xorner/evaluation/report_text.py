@@ -25,13 +25,14 @@ _GROUPS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
+def score_table(scores: Mapping[str, Mapping[str, Any]], f1: str = "F1") -> str:
     """Format the scores of splits: one line per type and one for all, in percent.
 
     Args:
         scores: The result of `span_scores` by split.
+        f1: The heading of F1.
     """
-    rows: list[Sequence[Any]] = [("split", "type", *_RATIOS.values(), "entities")]
+    rows: list[Sequence[Any]] = [("split", "type", "precision", "recall", f1, "entities")]
     for split, score in scores.items():
         if "f1" in score:
             parts = [*score["per_type"].items(), ("all", score)]

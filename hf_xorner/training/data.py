@@ -8,26 +8,35 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import datasets
 import numpy as np
 import torch
-from datasets import Dataset, DatasetDict, concatenate_datasets
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value, concatenate_datasets
 from torch import Tensor
+from tqdm.auto import tqdm
 
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, TRAIN, label_names_of
+from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import DataError
 from ..files import expanded, read_text
 from ..models.contextual import ContextualFeatures
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer
-from ..tagger import Tagger
-from .arguments import settings_of
-from .batches import CONTEXT_STATES, TEACHER_PAIRS
+from .batches import CONTEXT_STATES, TEACHER_PAIRS, word_counts
+from .teachers import (
+    OwnTeacher,
+    Teacher,
+    best_labels,
+    check_types,
+    common_labels,
+    mean_probabilities,
+    pairs_of,
+    tensors_digest,
+)
 
 # --- Further sentences ------------------------------------------------------------------------------------------------
 
@@ -132,21 +141,38 @@ def with_bytes(
     if not len(dataset):
         return dataset
     words = dataset.select_columns([TOKENS])
-    digest = hashlib.sha256(json.dumps([column, identity, words[TOKENS][:]]).encode()).hexdigest()[:32]
-    computed = words.map(
-        encode,
-        batched=True,
-        batch_size=_POOL,
-        writer_batch_size=_POOL,
-        input_columns=TOKENS,
-        remove_columns=TOKENS,
-        features=datasets.Features({column: datasets.Value("binary")}),
-        new_fingerprint=digest,
-        # A dataset in memory has no default file in the cache.
-        cache_file_name=os.path.join(datasets.config.HF_DATASETS_CACHE, "hf_xorner", f"{digest}.arrow"),
-        desc=description,
-    )
-    return concatenate_datasets([dataset, computed], axis=1)
+    parts = []
+    counts = word_counts(words, TOKENS)
+    with tqdm(total=int(counts.sum()), desc=description, unit=" words", unit_scale=True, disable=None) as bar:
+        for start in range(0, len(words), _POOL):  # an interrupted run continues with the next pool
+            pool = words.select(range(start, min(start + _POOL, len(words))))
+            digest = hashlib.sha256(json.dumps([column, identity, pool[TOKENS][:]]).encode()).hexdigest()[:32]
+            computed = _map(
+                pool,
+                encode,
+                batched=True,
+                batch_size=_POOL,
+                input_columns=TOKENS,
+                remove_columns=TOKENS,
+                features=Features({column: Value("binary")}),
+                new_fingerprint=digest,
+                # A dataset in memory has no default file in the cache.
+                cache_file_name=os.path.join(datasets.config.HF_DATASETS_CACHE, "hf_xorner", f"{digest}.arrow"),
+            )
+            parts.append(computed)
+            bar.update(int(counts[start : start + _POOL].sum()))
+    return concatenate_datasets([dataset, concatenate_datasets(parts)], axis=1)
+
+
+def _map(dataset: Dataset, *arguments: Any, **options: Any) -> Dataset:
+    """Call `Dataset.map` without its progress bar."""
+    shown = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    try:
+        return dataset.map(*arguments, **options)
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
 
 
 def with_context_states(corpus: DatasetDict, context: ContextualFeatures, tokenizer: WordCharTokenizer) -> DatasetDict:
@@ -164,7 +190,7 @@ def with_context_states(corpus: DatasetDict, context: ContextualFeatures, tokeni
         pieces = tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")["piece_ids"]
         return context.states(pieces.to(device)).float()
 
-    weights = _tensors_digest(context.encoder.state_dict().items())
+    weights = tensors_digest(context.encoder.state_dict().items())
     settings = {name: value for name, value in context.config.to_dict().items() if name.startswith("context_")}
     pieces = tokenizer.pieces.to_str() if tokenizer.pieces else ""
     identity = repr((weights, sorted(settings.items(), key=str), pieces, tokenizer.max_word_pieces))
@@ -174,54 +200,14 @@ def with_context_states(corpus: DatasetDict, context: ContextualFeatures, tokeni
     return DatasetDict(splits)
 
 
-class Teacher:
-    """A trained tagger whose posterior a student learns.
+# --- Teachers ---------------------------------------------------------------------------------------------------------
 
-    Args:
-        source: The tagger's folder, or its repository on the Hub.
-        device: The device to run it on.
-
-    Raises:
-        ValueError: If the tagger cannot be loaded.
-    """
-
-    def __init__(self, source: str, device: torch.device) -> None:
-        self.source = source
-        tagger = Tagger.from_pretrained(source, device)
-        self.model, self.tokenizer = tagger.model, tagger.tokenizer
-
-    @cached_property
-    def identity(self) -> str:
-        """The weights and settings on which the posterior depends, as text."""
-        weights = _tensors_digest(self.model.state_dict().items())
-        pieces = self.tokenizer.pieces.to_str() if self.tokenizer.pieces else ""
-        settings = settings_of(self.model.config)
-        return repr((weights, settings, self.tokenizer.init_kwargs, self.tokenizer.backend_tokenizer.to_str(), pieces))
-
-    @torch.inference_mode()
-    def pairs(self, sentences: Sequence[Sequence[str]], tags: Sequence[str]) -> Tensor:
-        """Return the pair posterior of sentences, (B, T, K, K), in the order of the student's inner tags."""
-        own_tags = self.model.tags.inner_tags
-        if not any(sentences):
-            return torch.zeros(len(sentences), 1, len(own_tags), len(own_tags))
-        order = torch.tensor([own_tags.index(tag) for tag in tags], device=self.model.device)
-        inputs = self.tokenizer(
-            sentences, is_split_into_words=True, padding=True, padding_side="right", return_tensors="pt"
-        ).to(self.model.device)
-        lengths = inputs.pop("attention_mask").sum(1)
-        encoded = self.model.encode(**inputs, lengths=lengths)
-        scores = self.model.score(encoded.states)
-        pairs = self.model.decoder.pair_posterior(scores, lengths, encoded.states)
-        # The entry of the first word is always in row 0.
-        first = pairs[:, 0, 0].index_select(1, order)
-        pairs = pairs.index_select(2, order).index_select(3, order)
-        pairs[:, 0] = 0
-        pairs[:, 0, 0] = first
-        return pairs
+#: Words after which a long line is divided, from this number of words on, and the longest sentence.
+_ENDS, _LONG, _LONGEST = {".", "!", "?", "…", "。"}, 40, 100
 
 
 def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> list[list[str]]:
-    """Return the words of plain text with one sentence per line.
+    """Return the words of plain text with one sentence per line; long lines are divided at ends of sentences.
 
     Raises:
         DataError: If a file is not UTF-8, or has no words.
@@ -229,52 +215,94 @@ def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> li
     sentences: list[list[str]] = []
     for name in files:
         lines = read_text(expanded(name), "utf-8-sig").split("\n")
-        in_file = [words for line in lines if (words := tokenize(line))]
+        in_file = [sentence for line in lines for sentence in _divided(tokenize(line))]
         if not in_file:
             raise DataError(f"{name} has no words; name a file of plain text with one sentence per line.")
         sentences += in_file
     return sentences
 
 
+def _divided(words: list[str]) -> Iterator[list[str]]:
+    """Yield the sentences of a line."""
+    start = 0
+    if len(words) > _LONG:
+        for end, word in enumerate(words, 1):
+            if word in _ENDS or end - start == _LONGEST:
+                yield words[start:end]
+                start = end
+    if start < len(words):
+        yield words[start:]
+
+
+def texts_as_corpus(
+    texts: Sequence[Sequence[str]], teachers: Sequence[Teacher], new_types: Mapping[str, str]
+) -> DatasetDict:
+    """Return sentences with the labels of teachers, as a corpus without a validation split."""
+    labels = common_labels(teachers, new_types)
+    check_types(teachers, labels, new_types)
+    features = Features({TOKENS: List(Value("string")), TAGS: List(ClassLabel(names=labels))})
+    tags = _labels_of(texts, teachers, labels, new_types)
+    return DatasetDict({TRAIN: Dataset.from_dict({TOKENS: list(texts), TAGS: tags}, features=features)})
+
+
 def with_teachers(
-    train: Dataset, texts: Sequence[Sequence[str]], teachers: Sequence[Teacher], student: TaggerForTokenClassification
+    train: Dataset,
+    texts: Sequence[Sequence[str]],
+    teachers: Sequence[Teacher],
+    student: TaggerForTokenClassification,
+    new_types: Mapping[str, str],
 ) -> Dataset:
-    """Append unlabelled texts to the training sentences, and add the mean posterior of the teachers as a column.
+    """Append unlabelled texts to the training sentences, with the labels of teachers.
+
+    Teachers with probabilities add their mean posterior as a column, for all sentences. Spans become the labels of the
+    texts.
 
     Args:
         train: The labelled sentences: the columns tokens and ner_tags.
         texts: Sentences without labels.
         teachers: At least one.
         student: The model to train; the posterior has its inner tags.
+        new_types: New types by the teachers' types.
 
     Raises:
-        DataError: If a teacher's tags are not those of the student.
+        DataError: If a teacher lacks types of the student.
     """
-    tags = student.tags.inner_tags
-    for teacher in teachers:
-        inner = teacher.model.tags.inner_tags
-        if sorted(inner) != sorted(tags):
-            raise DataError(
-                f"teacher={teacher.source!r} has the tags {', '.join(sorted(inner))}, and the student "
-                f"{', '.join(sorted(tags))}; name a teacher with the same types and tag_scheme."
-            )
-
-    def label(sentences: list[list[str]]) -> Tensor:
-        return torch.stack([teacher.pairs(sentences, tags) for teacher in teachers]).mean(0).to(torch.float16)
-
+    labels, tags = student.config.labels, student.tags.inner_tags
+    check_types(teachers, labels, new_types)
+    certain = all(teacher.certain for teacher in teachers)
     data = train.select_columns([TOKENS, TAGS])
     if texts:
-        rows = {TOKENS: list(texts), TAGS: [[] for _ in texts]}
-        data = concatenate_datasets([data, Dataset.from_dict(rows, features=data.features)])
-    identity = repr((tags, *(teacher.identity for teacher in teachers)))
+        numbers = _labels_of(texts, teachers, labels, new_types) if certain else [[] for _ in texts]
+        rows = Dataset.from_dict({TOKENS: list(texts), TAGS: numbers}, features=data.features)
+        data = concatenate_datasets([data, rows])
+    if certain:
+        return data
+    own = [teacher for teacher in teachers if isinstance(teacher, OwnTeacher)]
+    same_tags = all(sorted(teacher.model.tags.inner_tags) == sorted(tags) for teacher in own)
+
+    def label(sentences: list[list[str]]) -> Tensor:
+        if len(own) == len(teachers) and same_tags and not new_types:
+            pairs = torch.stack([teacher.pairs(sentences, tags) for teacher in own]).mean(0)
+        else:
+            lengths = torch.tensor(list(map(len, sentences)))
+            pairs = pairs_of(mean_probabilities(teachers, sentences, labels, new_types), lengths, student.tags)
+        return pairs.to(torch.float16)
+
+    identity = repr((tags, new_types, *(teacher.identity for teacher in teachers)))
     return with_bytes(data, TEACHER_PAIRS, label, identity, "labelling by the teacher")
 
 
-@torch.no_grad()
-def _tensors_digest(tensors: Iterable[tuple[str, Tensor]]) -> str:
-    """Return the SHA-256 of named tensors."""
-    digest = hashlib.sha256()
-    for name, value in tensors:
-        digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+def _labels_of(
+    texts: Sequence[Sequence[str]], teachers: Sequence[Teacher], labels: Sequence[str], new_types: Mapping[str, str]
+) -> list[list[int]]:
+    """Return the numbers of the teachers' labels of texts, -1 for unknown words."""
+    identity = repr((labels, new_types, *(teacher.identity for teacher in teachers)))
+    number = {label: index for index, label in enumerate(labels)} | {UNLABELLED_TAG: -1}
+
+    def label(sentences: list[list[str]]) -> Tensor:
+        return mean_probabilities(teachers, sentences, labels, new_types).to(torch.float16)
+
+    sentences = Dataset.from_dict({TOKENS: list(texts)})
+    column = with_bytes(sentences, "probabilities", label, identity, "labelling by the teacher")["probabilities"]
+    arrays = (np.frombuffer(row, np.float16).reshape(-1, len(labels)) for row in column)
+    return [[number[tag] for tag in best_labels(array, labels)] for array in arrays]

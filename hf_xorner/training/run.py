@@ -6,7 +6,7 @@ import gc
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from importlib.resources import files
@@ -48,13 +48,14 @@ from ..options import full_names
 from ..registration import CONFIGS
 from ..tagger import Tagger
 from ..text_table import text_table
-from ..vectors.distill import AUTO, installed_encoder
+from ..vectors.distill import AUTO, NONE, is_english
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of
 from .build import BITS, Start, build_afresh, go_on, quantized
-from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
+from .data import read_texts, texts_as_corpus, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import RunFacts, command_of, differences, facts_before, options_of, plain, read_facts, write_facts
 from .optimization import EpochAverage, fit_temperature, keep_the_better
+from .teachers import StockTeacher, Teacher, teachers_of
 from .trainer import TaggerTrainer, writing
 
 _log = logging.getLogger(__name__)
@@ -300,23 +301,27 @@ class TrainingRun(NamedTuple):
 #: The target number of updates of the weights, and the range of epochs.
 _UPDATES = 4000
 _FEWEST_EPOCHS, _MOST_EPOCHS = 10, 40
+#: Epochs without a better validation score, after which training stops.
+_PATIENCE = 10
 
 
 def choose_options(
-    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], sentences: int
+    run: RunArguments, training: TaggerTrainingArguments, fields: dict[str, Any], sentences: int, train: Dataset
 ) -> dict[str, Any]:
-    """Set the options in `facts.CHOSEN` that the user has not set, and return them.
+    """Set the options in `facts.CHOSEN` and early stopping unless the user has set them, and return them.
 
-    Nothing is set for a recipe, for a model that training continues from, or for arguments that are not from
-    `arguments_of`.
+    Nothing is set for a recipe, for a model that training continues from if it has all labels, or for arguments that
+    are not from `arguments_of`.
 
     Args:
         run: The arguments of the run; changed.
         training: The Trainer's arguments; changed.
-        config_fields: The fields of the model's config that were set; changed.
+        fields: The fields of the model's config that were set; changed.
         sentences: The number of training sentences, texts and copies included.
+        train: The training data.
     """
-    if run.explicit is None or run.recipe is not None or run.model_name_or_path is not None:
+    known = run.origin and set(train.features[TAGS].feature.names) <= set(run.origin[0].labels)
+    if run.explicit is None or run.recipe is not None or known:
         return {}
     chosen: dict[str, Any] = {}
     if "per_device_train_batch_size" not in run.explicit:
@@ -326,15 +331,32 @@ def choose_options(
         together = training.train_batch_size * training.world_size * training.gradient_accumulation_steps
         epochs = round(_UPDATES * together / max(sentences, 1))
         chosen["num_train_epochs"] = training.num_train_epochs = float(min(max(epochs, _FEWEST_EPOCHS), _MOST_EPOCHS))
-    if run.vectors or run.composed or run.context:
+        if "early_stopping" not in run.explicit and training.eval_strategy == "epoch":
+            chosen["early_stopping"] = training.early_stopping = _PATIENCE
+    if run.texts_alone and "teacher_weight" not in run.explicit:
+        chosen["teacher_weight"] = training.teacher_weight = 1.0
+    if run.composed_from and "quantize" not in run.explicit:
+        chosen["quantize"] = run.quantize = "int8"
+    if not (run.origin or run.composed_from or run.composed or run.context):
+        chosen |= _choose_vectors(run, fields, chain.from_iterable(train[TOKENS]))
+    return chosen
+
+
+def _choose_vectors(run: RunArguments, fields: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
+    """Set the vectors of a new model, or else options for a vocabulary without vectors; see `choose_options`."""
+    chosen: dict[str, Any] = {}
+    explicit = run.explicit or set()
+    if not run.vectors:
+        chosen["vectors"] = run.vectors = AUTO if is_english(words) else NONE
+    if run.vectors != NONE:
         return chosen
-    # Without pretrained vectors, forms of a word share a vector, and words seen once train the vector of unknown words.
+    # Forms of a word share a vector, and words seen once train the vector of unknown words.
     for name, value in (("casing", "lower"), ("digits", "zero")):
-        if name not in run.explicit:
+        if name not in explicit:
             chosen[name] = value
             setattr(run, name, value)
-    if "singleton_dropout" not in run.explicit and not CONFIGS[run.model_type].singleton_dropout:
-        chosen["singleton_dropout"] = config_fields["singleton_dropout"] = 0.5
+    if "singleton_dropout" not in explicit and not CONFIGS[run.model_type].singleton_dropout:
+        chosen["singleton_dropout"] = fields["singleton_dropout"] = 0.5
     return chosen
 
 
@@ -350,13 +372,18 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         ValueError: If options contradict each other, the data or the model.
     """
     check_output(run, training)
-    if run.vectors == AUTO:
-        installed_encoder()  # raises an error early, before data are read
     if not run.model_name_or_path:
         # Raises an error about a field before data and vectors are read.
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
     elif run.origin is None:  # the arguments are not from `arguments_of`
         adopt(run)
+    teachers = teachers_of(run.teacher, training.device, run.teacher_types, run.teacher_min_score)
+    if run.composed_from is None and _may_take_pieces(run):
+        run.composed_from = next((teacher.source for teacher in teachers if isinstance(teacher, StockTeacher)), None)
+    if run.texts_alone:
+        texts = read_texts(run.teacher_text, WordCharTokenizer.from_corpus([]).tokenize)
+        with training.main_process_first(desc="labelling the texts"):
+            run.data = texts_as_corpus(texts, teachers, run.new_types)
     corpus = load_corpus(run.dataset if run.data is None else run.data, run.data_dir, **run.reading())
     if "train" not in corpus or not _has_words(corpus["train"]):
         raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
@@ -366,8 +393,9 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     if run.train_on_validation and "validation" in corpus:
         corpus["train"] = concatenate_datasets([corpus["train"], corpus["validation"]])
     config_fields = dict(config_fields)
-    sentences = (len(corpus["train"]) + sum(map(_lines_of, run.teacher_text))) * (1 + run.recased)
-    chosen = choose_options(run, training, config_fields, round(sentences))
+    texts_apart = [] if run.texts_alone else run.teacher_text
+    sentences = (len(corpus["train"]) + sum(map(_lines_of, texts_apart))) * (1 + run.recased)
+    chosen = choose_options(run, training, config_fields, round(sentences), corpus["train"])
     options = options_of(run, training, config_fields)
     # Before the Trainer is created: this creates TrainingArguments, which reset the state of accelerate.
     command = command_of(run.recipe, options)
@@ -383,7 +411,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     }
     labelled = len(corpus["train"])
     with training.main_process_first(desc="preparing the data"):
-        corpus = _with_more_columns(corpus, run, training, start)
+        corpus = _with_more_columns(corpus, run, training, start, teachers)
     validation = corpus["validation"] if "validation" in corpus and _has_words(corpus["validation"]) else None
     trainer = TaggerTrainer(
         start.model,
@@ -404,13 +432,17 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
 
 
 def _with_more_columns(
-    corpus: DatasetDict, run: RunArguments, training: TaggerTrainingArguments, start: Start
+    corpus: DatasetDict,
+    run: RunArguments,
+    training: TaggerTrainingArguments,
+    start: Start,
+    teachers: Sequence[Teacher],
 ) -> DatasetDict:
     """Add teachers' posteriors, texts without labels, copies in another case, and states of a frozen encoder."""
     train, model = corpus["train"], start.model
-    if run.teacher:
-        texts = read_texts(run.teacher_text, start.tokenizer.tokenize)
-        train = with_teachers(train, texts, [Teacher(source, training.device) for source in run.teacher], model)
+    if teachers:
+        texts = [] if run.texts_alone else read_texts(run.teacher_text, start.tokenizer.tokenize)
+        train = with_teachers(train, texts, teachers, model, run.new_types)
     if run.recased:
         train = with_recased(train, run.recased, training.seed)
     corpus = DatasetDict({**corpus, "train": train})
@@ -418,6 +450,12 @@ def _with_more_columns(
     if context is None or not model.config.context_frozen:
         return corpus
     return with_context_states(corpus, context.to(training.device), start.tokenizer)
+
+
+def _may_take_pieces(run: RunArguments) -> bool:
+    """Return True if the student's vectors may be those of its teacher's pieces: nothing else is named."""
+    named = run.vectors or run.composed or run.context or run.model_name_or_path or run.recipe
+    return run.explicit is not None and not named
 
 
 def _compare_words(train: Dataset, tokenizer: WordCharTokenizer, source: str) -> None:
@@ -482,8 +520,8 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
     source = options.pop("dataset", dataset)
     if source is not None:
         options["dataset"] = name_of(source)
-    elif recipe is None:
-        raise ValueError('train needs a corpus or a recipe, such as train("my_corpus/").')
+    elif recipe is None and "teacher_text" not in options:
+        raise ValueError('train needs a corpus, a recipe or texts for a teacher, such as train("my_corpus/").')
     run, training, config_fields = arguments_of(options, recipe)
     run.data = None if isinstance(source, str) else source
     if training.push_to_hub:

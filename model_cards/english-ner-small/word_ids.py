@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -82,7 +83,8 @@ class WordLookup(NamedTuple):
             offsets = np.stack([np.zeros_like(lengths), lengths], 1)
         else:
             if encodings is None:
-                encodings = self.tokenizer.encode_batch(items, add_special_tokens=False)
+                with no_panic():
+                    encodings = self.tokenizer.encode_batch(items, add_special_tokens=False)
             pairs = [encoding.offsets for encoding in encodings]
             counts = np.fromiter(map(len, pairs), np.int64, len(pairs))
             words = [text[start:end] for text, places in zip(items, pairs, strict=True) for start, end in places]
@@ -110,15 +112,19 @@ class WordLookup(NamedTuple):
     def word_id(self, word: str) -> int:
         """Return the id of a word, else of its first known other form, else of the unknown word."""
         look_up = self.tokenizer.token_to_id
-        index = look_up(word)
+        index = look_up(fold(word, self.policies["casing"], "keep"))
         if index is None:
             ids = map(look_up, self.forms(word)[1:])
             index = next((candidate for candidate in ids if candidate is not None), UNKNOWN_ID)
         return index
 
     def forms(self, word: str) -> list[str]:
-        """Return the forms of a word in the order in which they are looked up, for ids and for pretrained vectors."""
-        folded = fold(word, self.policies["casing"], self.policies["digits"])
+        """Return the forms of a word in the order in which they are looked up, for ids and for pretrained vectors.
+
+        With `casing="lower"`, all are in lower case; numbers keep a vector of their own where they have one.
+        """
+        word = fold(word, self.policies["casing"], "keep")
+        folded = fold(word, "keep", self.policies["digits"])
         return [word, folded, *(fold(folded, *FALLBACKS[step]) for step in self.policies["fallback"])]
 
     def character_ids_of(self, words: Sequence[str]) -> np.ndarray:
@@ -126,6 +132,17 @@ class WordLookup(NamedTuple):
         words = [word[: self.policies["max_word_chars"]] for word in words]
         table = character_ids(self.policies["characters"], self.policies["digits"] == "zero")
         return _padded(table[code_points("".join(words))], words, max(map(len, words), default=1) or 1)
+
+
+@contextmanager
+def no_panic() -> Iterator[None]:
+    """Convert a panic of the tokenizers library, such as for a slow regular expression in a file, to a ValueError."""
+    try:
+        yield
+    except BaseException as error:  # not an Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(f"the tokenizer fails: {str(error).strip()}") from None
 
 
 def check_policies(policies: Mapping[str, Any]) -> None:
@@ -293,7 +310,8 @@ class WordPieces:
         return _padded(np.array(list(chain.from_iterable(ids)), dtype=np.int64) + 1, ids, width)
 
     def _ids(self, word: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer.encode(word and self.blank + word, add_special_tokens=False).ids)
+        with no_panic():
+            return tuple(self.tokenizer.encode(word and self.blank + word, add_special_tokens=False).ids)
 
 
 def _disable_prefix_space(pre_tokenizer: Any) -> bool:

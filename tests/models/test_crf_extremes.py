@@ -79,20 +79,22 @@ def test_posterior_of_scores_of_any_size(kind, sizes, barred):
     check(random_scores(kind, 0, *sizes, barred))
 
 
-def test_tags_with_vanishing_forward_and_backward_scores_keep_their_probability():
+@pytest.mark.parametrize("size", [200.0, 400.0], ids=["product underflows", "factors underflow"])
+def test_tags_with_vanishing_forward_and_backward_scores_keep_their_probability(size):
     """Partial sums may be dominated by paths that end in a forbidden transition.
 
-    The first words favour tag 0 and the last ones tag 1, each by 2 · 400, and the transition from 0 to 1 is
-    forbidden. Tag 2 underflows in both directions, though it is as probable as the others.
+    The first words favour tag 0 and the last ones tag 1, each by twice the size, and the transition from 0 to 1 is
+    forbidden. The sums of tag 2 in both directions, or their product, underflow, though it is as probable as the
+    others.
     """
     emissions = torch.zeros(1, 6, 3)
-    emissions[0, :2, 0] = emissions[0, -2:, 1] = 400.0
-    emissions[0, 2:4, 2] = 400.0
+    emissions[0, :2, 0] = emissions[0, -2:, 1] = size
+    emissions[0, 2:4, 2] = size
     transitions = torch.full((3, 3), -torch.inf)
     transitions[range(3), range(3)] = 0.0
     chain, lengths = Chain(emissions, transitions, torch.zeros(3), torch.zeros(3)), torch.tensor([6])
     assert not ScaledMessages(chain, lengths).exact()
-    helpers.close(log_partition(chain, lengths), [800 + np.log(3)], 1e-3)
+    helpers.close(log_partition(chain, lengths), [2 * size + np.log(3)], 1e-3)
     helpers.close(log_marginals(chain, lengths).exp(), np.full((1, 6, 3), 1 / 3), 1e-5)
     check(chain, lengths)
 
@@ -161,6 +163,17 @@ def test_scores_of_padding_are_ignored(monkeypatch, filler, way, kind):
 
     for value, expected in zip(results(filler), results(0.0), strict=True):
         helpers.close(value.detach(), expected.detach().numpy(), 1e-10)
+
+
+def test_the_best_path_of_20000_words_is_that_of_float64():
+    """Viterbi scores that grow with the length lose float32 precision unless they are normalised."""
+    chain = random_scores("constant", 0, transitions=0.1, lengths=(lengths := torch.tensor([20_000])), tags=3)
+    chain = chain._replace(transitions=chain.transitions + 20)
+    alone = oracle.alone(chain, 0, 20_000)
+    scores = [
+        oracle.score_of(*alone, path) for path in (best_path(chain, lengths)[0].tolist(), oracle.best_path(*alone))
+    ]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-3, rel=0)
 
 
 @pytest.mark.parametrize("way", [messages, LogMessages], ids=["as chosen", "logarithms"])

@@ -164,6 +164,8 @@ def test_paths_are_recorded_as_names_and_other_options_as_they_are(tmp_path, mon
         options = options_of(run, training, fields)
         assert (options["dataset"], options["strip"], options["comments"]) == (tmp_path.name, "/[A-Z]+$", "//")
         assert training.output_dir == f"runs/{tmp_path.name}-cross-bilstm-cnn"
+    run, training, fields = parse(["--dataset", "xor", "--vectors", "~/private/glove.txt"])
+    assert options_of(run, training, fields)["vectors"] == input_facts(run)["vectors"]["name"] == "glove.txt"
     (tmp_path / "data" / "my" / "corpus").mkdir(parents=True)
     for folder, name in (("data", "corpus"), ("other", "my/corpus")):  # only the second may be a repository on the Hub
         options = options_of(*parse(["my/corpus", "--data_dir", folder]))

@@ -6,10 +6,9 @@ import runs
 import torch
 
 from hf_xorner import Tagger
-from hf_xorner.training import data as teaching
 from hf_xorner.training.batches import TEACHER_PAIRS
-from hf_xorner.training.data import Teacher
 from hf_xorner.training.facts import read_facts
+from hf_xorner.training.teachers import OwnTeacher
 
 CPU = torch.device("cpu")
 SMALL = {"hidden_size": 8, "word_dim": 6, "char_dim": 4, "num_train_epochs": 2, "per_device_train_batch_size": 4}
@@ -44,7 +43,7 @@ def test_training_data_have_the_mean_posterior_of_the_teachers(place, tmp_path):
     batch = run.trainer.data_collator([data[0], data[len(corpus)]])
     for row, example in enumerate([data[0], data[len(corpus)]]):
         words = example["tokens"]
-        expected = [Teacher(str(place / f"teacher-{n}"), CPU).pairs([words], tags)[0] for n in (1, 2)]
+        expected = [OwnTeacher(str(place / f"teacher-{n}"), CPU).pairs([words], tags)[0] for n in (1, 2)]
         helpers.close(batch[TEACHER_PAIRS][row, : len(words)], torch.stack(expected).mean(0), 1e-3)
         # The marginals are those of the models' logits.
         for n, pairs in zip((1, 2), expected, strict=True):
@@ -60,7 +59,7 @@ def test_training_data_have_the_mean_posterior_of_the_teachers(place, tmp_path):
 
 
 def test_tags_are_put_in_the_order_of_the_student(place):
-    teacher = Teacher(str(place / "teacher-1"), CPU)
+    teacher = OwnTeacher(str(place / "teacher-1"), CPU)
     teacher_tags = teacher.model.tags.inner_tags
     order = torch.tensor(list(reversed(range(len(teacher_tags)))))
     words = [["Zeus", "lives", "in", "Annaville"]]
@@ -82,7 +81,7 @@ def test_a_student_comes_near_to_its_teacher(place, tmp_path):
 
 def test_what_teachers_find_is_cached(place, tmp_path, monkeypatch):
     student(place, tmp_path / "first")
-    monkeypatch.setattr(teaching.Teacher, "pairs", None)
+    monkeypatch.setattr(OwnTeacher, "pairs", None)
     student(place, tmp_path / "second")
     with pytest.raises(TypeError):
         student(place, tmp_path / "third", teacher=place / "teacher-2")
@@ -114,7 +113,7 @@ def test_faults_give_one_sentence(place, tmp_path):
 
 def test_a_teacher_of_other_types_is_refused(place, tmp_path):
     (tmp_path / "train.txt").write_text("Ann B-PERSON\nsleeps O\n")
-    with pytest.raises(ValueError, match=r"has the tags .*, and the student B-PERSON, .*; name a teacher with"):
+    with pytest.raises(ValueError, match=r"has the labels .*, without B-PERSON of the student; name a teacher with"):
         runs.ready(tmp_path, tmp_path / "student", teacher=place / "teacher-1", hold_out=0, **SMALL)
 
 

@@ -57,11 +57,21 @@ def test_the_temperature_is_the_most_likely_one_of_the_validation_data(kind, tok
     trainer.eval_dataset, batch = Dataset.from_list(rows), trainer.data_collator(rows)
     fit_temperature(trainer)
     fitted, losses = model.config.score_temperature, {}
+    total = sum(len(row["tokens"]) for row in rows) if model.config.loss_reduction == "token" else 1
     assert 0.5 < fitted < 4
     for temperature in fitted * np.linspace(0.9, 1.1, 21):
         model.config.score_temperature = float(temperature)
-        losses[temperature] = model(**batch).loss.item()
+        # The sum over the sentences, and the negative logarithm of the prior.
+        losses[temperature] = model(**batch).loss.item() * total + 8 * np.log(temperature) ** 2
     assert min(losses, key=losses.get) == pytest.approx(fitted, rel=0.021)
+
+
+def test_validation_data_without_labels_leave_the_temperature_at_1(tokenizer, tmp_path):
+    trainer = make_trainer(tmp_path, tokenizer, labels=LABELS, size=4)
+    rows = [{**row, "ner_tags": [-1] * len(row["tokens"])} for row in trainer.eval_dataset]
+    trainer.eval_dataset = Dataset.from_list(rows)
+    fit_temperature(trainer)
+    assert trainer.model.config.score_temperature == 1
 
 
 def test_a_run_keeps_its_temperature_and_a_continued_one_starts_without(towns, tmp_path):
