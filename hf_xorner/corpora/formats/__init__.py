@@ -12,13 +12,7 @@ from .columns import is_columns, read_columns
 from .conll2012 import is_conll2012, read_conll2012
 from .conllu import is_conllu, read_conllu
 from .csv_rows import is_csv, is_table, read_csv, rows_to_tag
-from .json_lines import (
-    JSON_SUFFIXES,
-    TEXT_KEY,
-    is_json,
-    record_of,
-    records_to_tag,
-)
+from .json_lines import JSON_SUFFIXES, TEXT_KEY, is_json, record_of, records_to_tag
 from .spacy import read_spacy
 from .spans import read_brat, read_json
 

@@ -9,14 +9,13 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
-from pathlib import Path
+from itertools import dropwhile, islice, zip_longest
 from typing import Any, NamedTuple
 
 from ...errors import DataError, first_line
 from ...files import BYTE_ORDER_MARK, suffix_of
 from ..schemes import NO_CHUNK
-from ..source import NONE, Input, Reading, Record, Repairs, Sentence
+from ..source import NONE, Input, Record, Sentence
 from .columns import UNKNOWN, looks_like_tag, recognise_columns
 from .conllu import is_conllu
 from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TEXT_KEY, TOKEN_KEYS, JsonRecord, record_of, sentence_of_words
@@ -52,11 +51,10 @@ class _Columns(NamedTuple):
     Attributes:
         delimiter: The separator of the fields.
         width: The number of columns.
-        header: True if the first row names the columns.
+        names: The names of the columns in the first row; empty if it has none.
         token: The index of the words.
         tag: The index of the tags; None only if the words need no tags.
         tagged: True if most of the first values there are tags.
-        of_texts: True if the name of the words' column may be that of texts.
         pos: The index of the parts of speech, if there are any.
         sentence: The index of the number or name of the sentence, if there is one.
         document: The index of the name of the document, if there is one.
@@ -67,11 +65,10 @@ class _Columns(NamedTuple):
 
     delimiter: str
     width: int
-    header: bool
+    names: list[str]
     token: int
     tag: int | None
     tagged: bool
-    of_texts: bool
     pos: int | None
     sentence: int | None
     document: int | None
@@ -88,20 +85,21 @@ def is_csv(source: Input) -> bool:
     lines, reading = source.first_lines, source.reading
     # Some files of columns have the suffix of CSV, but no commas.
     separated = sum(re.search("[,;\t]", line) is not None for line in lines) > sum(map(bool, lines)) / 2
-    # Only a header, or CoNLL-U, names columns.
-    named = any(not re.fullmatch(r"-?\d+", name or "0") for name in (reading.token_column, reading.tag_column))
-    header = _has_header(lines[0]) or (named and not is_conllu(source))
     is_named = suffix_of(source.path) == ".csv" and separated
-    if source.labelled and (header or is_named):
-        return True
+    if source.labelled:
+        # Only a header, or CoNLL-U, names columns.
+        named = any(not re.fullmatch(r"-?\d+", name or "0") for name in (reading.token_column, reading.tag_column))
+        if is_named or _names_columns(_names(lines[0], _delimiter(lines[0]))) or (named and not is_conllu(source)):
+            return True
     try:
         columns = _columns_of(source)
     except DataError:
         return False
-    if not columns.header:
+    if not columns.names:
         return columns.tagged and (columns.delimiter != "\t" or is_named)
-    is_text = reading.token_column is not None or columns.of_texts
-    return columns.tagged or columns.lists or columns.sentence is not None or (columns.tag is not None and not is_text)
+    usual = reading.token_column is None and columns.tag is not None
+    of_words = usual and columns.names[columns.token] not in ("text", "sentence")
+    return not source.labelled and (columns.tagged or columns.lists or columns.sentence is not None or of_words)
 
 
 def is_table(source: Input) -> bool:
@@ -114,29 +112,22 @@ def is_table(source: Input) -> bool:
 def rows_to_tag(source: Input) -> Iterator[Record]:
     """Yield the rows of texts below a header as records to tag."""
     csv.field_size_limit(1 << 30)  # the default of 128 kB is too small for texts
-    path, field = source.path, source.reading.token_column
-    lines = enumerate(source.lines)
-    before, header = next(((number, line) for number, line in lines if line.strip()), (0, ""))
-    header = header.removeprefix(BYTE_ORDER_MARK)
-    delimiter = max(_DELIMITERS, key=header.count)
-    reader = csv.DictReader(chain([header], (line for _, line in lines)), delimiter=delimiter, strict=True)
-    try:
-        if len(names := reader.fieldnames or ()) > len(set(names)):
-            raise DataError(f"{path}:{before + 1}: two columns have the same name; rename one of them.")
-        for row in reader:
-            place, more = f"{path}:{before + reader.line_num}", row.pop(None, [])
-            if more:
-                row[names[-1]] = delimiter.join([row[names[-1]], *more])  # the row is written as it was
-                yield Record(row, None, f"{place}: has more fields than the header; quote the text.")
-            else:
-                yield record_of(row, field or (TEXT_KEY if TEXT_KEY in row else None), place)
-    except csv.Error as error:
-        raise DataError(f"{path}:{before + reader.line_num + 1}: is not CSV ({error}); quote the text.") from None
-
-
-def _has_header(line: str) -> bool:
-    """Return True if a line names a column of words and a column of tags."""
-    return any(_names_columns(_names(line, delimiter)) for delimiter in _DELIMITERS)
+    first = next(filter(None, source.first_lines), "")
+    delimiter = max(_DELIMITERS, key=first.count)
+    lines = (line if number else line.removeprefix(BYTE_ORDER_MARK) for number, line in enumerate(source.lines))
+    rows = (item for item in _rows(source, lines, delimiter) if item[1])
+    start, names = next(rows, (0, []))
+    if len(names) > len(set(names)):
+        raise DataError(f"{source.path}:{start}: two columns have the same name; rename one of them.")
+    field = source.reading.token_column or (TEXT_KEY if TEXT_KEY in names else None)
+    for number, row in rows:
+        fields = dict(zip_longest(names, row[: len(names)]))
+        if len(row) > len(names):
+            fields[names[-1]] = delimiter.join(row[len(names) - 1 :])  # the row is written as it was
+            fault = f"{source.path}:{number}: has more fields than the header; quote the text."
+            yield Record(fields, None, fault)
+        else:
+            yield record_of(fields, field, f"{source.path}:{number}")
 
 
 def read_csv(source: Input) -> Iterator[Sentence]:
@@ -153,15 +144,15 @@ def read_csv(source: Input) -> Iterator[Sentence]:
         DataError: If the file has no columns of words and tags, a word or tag is empty, quotation marks do not match,
             the number of a sentence recurs, or no sentence ends in a long file.
     """
-    path, reading, repairs = source.path, source.reading, source.repairs
     columns = _columns_of(source)
     if columns.note and source.labelled:
-        repairs.note(columns.note, str(path))
-    rows = _rows(source, columns)
-    if columns.lists:
-        yield from _sentences_of_lists(path, rows, columns, reading, repairs)
-    else:
-        yield from _sentences(source, rows, columns)
+        source.repairs.note(columns.note, str(source.path))
+    rows = _rows(source, _lines(source.lines), columns.delimiter, columns.quoted)
+    rows = (item for item in rows if not (len(item[1]) == 1 and item[1][0].startswith("#")))
+    if columns.names:
+        rows = islice(dropwhile(lambda item: not any(item[1]), rows), 1, None)
+    rows = ((number, row if any(row) else []) for number, row in rows)
+    yield from (_sentences_of_lists if columns.lists else _sentences)(source, rows, columns)
 
 
 _Rows = Iterator[tuple[int, list[str]]]
@@ -174,20 +165,15 @@ def _lines(lines: Iterable[str]) -> Iterator[str]:
         yield from [line] if line[-1:] == "\n" else io.StringIO(line.replace("\r", "\n"), newline="\n")
 
 
-def _rows(source: Input, columns: _Columns) -> _Rows:
-    """Yield the rows below the header and the numbers of their first lines; rows without values are empty."""
+def _rows(source: Input, lines: Iterable[str], delimiter: str, quoted: bool = True) -> _Rows:
+    """Yield all rows and the numbers of their first lines."""
     # Without quoting, a quotation mark is an ordinary character.
-    options: dict[str, Any] = {} if columns.quoted else {"quoting": csv.QUOTE_NONE}
-    rows = csv.reader(_lines(source.lines), delimiter=columns.delimiter, strict=True, **options)
-    number, header = 1, columns.header
+    quoting: Any = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    rows = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
+    number = 1
     try:
         for row in rows:
-            if len(row) == 1 and row[0].startswith("#"):
-                pass
-            elif header and any(row):
-                header = False
-            elif not header:
-                yield number, row if any(row) else []
+            yield number, row
             number = rows.line_num + 1
     except csv.Error as error:
         raise DataError(
@@ -196,9 +182,8 @@ def _rows(source: Input, columns: _Columns) -> _Rows:
         ) from None
 
 
-def _sentences_of_lists(
-    path: Path, rows: _Rows, columns: _Columns, reading: Reading, repairs: Repairs
-) -> Iterator[Sentence]:
+def _sentences_of_lists(source: Input, rows: _Rows, columns: _Columns) -> Iterator[Sentence]:
+    reading = source.reading
     keys = {
         reading.token_column or TOKEN_KEYS[0]: columns.token,
         reading.tag_column or TAG_KEYS[0]: columns.tag,
@@ -209,9 +194,9 @@ def _sentences_of_lists(
             record = {key: _list_of(_cell(row, index)) for key, index in keys.items() if index is not None}
             record[DOCUMENT_KEY] = _cell(row, columns.document) or None
             try:
-                yield sentence_of_words(JsonRecord(f"{path}:", number, record), reading)
+                yield sentence_of_words(JsonRecord(f"{source.path}:", number, record), reading)
             except DataError as fault:
-                repairs.leave_out(fault)
+                source.repairs.leave_out(fault)
 
 
 def _list_of(cell: str) -> Any:
@@ -324,11 +309,10 @@ def _columns_of(source: Input) -> _Columns:
     return _Columns(
         delimiter,
         len(fields),
-        header,
+        names,
         token or 0,
         tag,
         sum(looks_like_tag(_cell(row, tag)) for row in rows) > 0.9 * len(rows) > 0,
-        header and names[token or 0] in ("text", "sentence"),
         None if pos in (token, tag) else pos,
         next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None),
         _first(names, _DOCUMENT_NAMES),
