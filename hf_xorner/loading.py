@@ -111,12 +111,11 @@ def check_size(source: str, auto_class: Any, config: PreTrainedConfig, **options
     hub = {name: options[name] for name in _HUB_OPTIONS if name in options}
     find = partial(cached_file, source, _raise_exceptions_for_missing_entries=False, **hub)
     files = [find(SAFE_WEIGHTS_NAME)]
-    if files == [None]:
-        index = find(SAFE_WEIGHTS_INDEX_NAME)
-        files = get_checkpoint_shard_files(source, index, **hub)[0] if index else []
+    if files == [None] and (index := find(SAFE_WEIGHTS_INDEX_NAME)):
+        files, _ = get_checkpoint_shard_files(source, index, **hub)
     with torch.device("meta"):
         needed = sum(values.numel() for values in auto_class.from_config(config).state_dict().values())
-    if files and needed > sum(map(os.path.getsize, files)):
+    if files != [None] and needed > sum(map(os.path.getsize, files)):
         raise ValueError(f"config.json describes a model of {needed:,} numbers, more than the weights have bytes")
 
 
