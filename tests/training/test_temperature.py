@@ -62,7 +62,7 @@ def test_the_temperature_is_the_most_likely_one_of_the_validation_data(kind, tok
     for temperature in fitted * np.linspace(0.9, 1.1, 21):
         model.config.score_temperature = float(temperature)
         # The sum over the sentences, and the negative logarithm of the prior.
-        losses[temperature] = model(**batch).loss.item() * total + 8 * np.log(temperature) ** 2
+        losses[temperature] = model(**batch).loss.item() * total + 32 * np.log(temperature) ** 2
     assert min(losses, key=losses.get) == pytest.approx(fitted, rel=0.021)
 
 
