@@ -32,11 +32,7 @@ AUTO_MAPS: dict[str | None, dict[str, Any]] = {
 } | {None: {"AutoTokenizer": ["tokenization_word_char.WordCharTokenizer", None]}}
 
 #: Parts of the names of settings by which transformers loads kernels, code, or files of another name or place.
-_REFUSED = (
-    *("attn_implementation", "experts_implementation", "quantization_config", "custom_pipelines"),
-    *("transformers_weights", "_file"),
-)
-_HARMLESS = (None, True, False, "eager", "sdpa")
+_REFUSED = ("attn_impl", "experts_impl", "quantization_config", "custom_pipelines", "transformers_weights", "_file")
 
 
 def check_settings(settings: Mapping[str, Any], types: Collection[str | None], own_code: bool = True) -> None:
@@ -57,7 +53,7 @@ def check_settings(settings: Mapping[str, Any], types: Collection[str | None], o
         raise ValueError(f"auto_map={settings['auto_map']!r} is refused, as it names other code; save the model again")
     encoder = settings.get("context_encoder")
     for name, value in [*settings.items(), *(encoder.items() if isinstance(encoder, dict) else ())]:
-        if value not in _HARMLESS and any(part in name for part in _REFUSED):
+        if value not in (None, True, False, "eager", "sdpa") and any(part in name for part in _REFUSED):
             raise ValueError(f"{name}={value!r} is refused; remove it from the settings")
 
 

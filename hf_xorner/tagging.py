@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import io
@@ -15,18 +14,20 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
+from .corpora.formats import FORMATS, NOT_SUPPORTED, Format, recognise
+from .corpora.formats.json_lines import record_of
+from .corpora.source import AUTO, Input, Reading, Record, Repairs
 from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of
-from .errors import DataError, first_line
+from .errors import DataError
 from .files import (
-    BYTE_ORDER_MARK,
     GZIP_ERRORS,
+    HUB_NAME,
     check_apart,
     decompressed,
     expanded,
@@ -42,31 +43,14 @@ from .safety import visible
 _log = logging.getLogger(__name__)
 
 STDIN = "-"
-AUTO = "auto"
 OUTPUTS = ("jsonl", "conll", "csv", "colour")
 _ROWS = "rows"  # CSV output for CSV input
-INPUTS = ("text", "conll", "jsonl", "csv", "parquet")
-#: The format of a file by its suffix. Plain text that begins with an object or -DOCSTART- is read as JSON or columns.
-KINDS = {
-    **dict.fromkeys(("", ".txt"), "text"),
-    **dict.fromkeys((".jsonl", ".json", ".ndjson"), "jsonl"),
-    **dict.fromkeys((".conll", ".conll03", ".conllu", ".conllup", ".tsv", ".tab", ".col", ".data"), "conll"),
-    **dict.fromkeys((".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bilou", ".bmes", ".bmeso"), "conll"),
-    **dict.fromkeys((".ner", ".train", ".testa", ".testb", ".annotated"), "conll"),
-    ".csv": "csv",
-    ".parquet": "parquet",
-}
-FIELDS = ("text", "tokens", "words")
-
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(:\S+)?")
-_BLANKS = re.compile(r"[ \t]+")
-_WORD = re.compile(r"[^\t\r\n]+")
-#: The number of a word in CoNLL-U; of a range of words (1-2), or of a word that is not in the text (1.1).
-_NUMBER = re.compile(r"\d+([-.]\d+)?")
-_FIRST_NUMBERS = (["0"], ["1"], ["0", "1"], ["1", "2"])
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_DOCUMENT_START = "-DOCSTART-"
-_TAG = re.compile(r"O|\?|[A-Z][-_]\S+")
+INPUTS = tuple(dict.fromkeys(format.name for format in FORMATS if format.name != NOT_SUPPORTED))
+#: The format of a file by its suffix, for outputs and for the files of a folder.
+KINDS = {suffix: format.name for format in FORMATS for suffix in format.suffixes} | {"": "text", ".tsv": "conll"}
+_HUB_NAME = re.compile(rf"{HUB_NAME}(:\S+)?")
+#: Formats whose records are sentences without other fields, read by the formats' own table.
+WORDS = {format.name for format in FORMATS if format.records is None}
 _SCORE_DIGITS = 6  # further digits may depend on the number of threads
 
 
@@ -139,20 +123,6 @@ class Tally:
     first_fault: str = ""
 
 
-class Record(NamedTuple):
-    """One record of an input.
-
-    Attributes:
-        fields: The record as an object.
-        item: Its text, or its list of words; None for a bad record.
-        fault: The error message of a bad record.
-    """
-
-    fields: dict[str, Any]
-    item: str | list[str] | None
-    fault: str = ""
-
-
 #: The annotation of a bad record.
 _NOTHING = Annotation(np.zeros((0, 2)), [], np.zeros((0, 2)), Entities())
 
@@ -164,7 +134,7 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
     """Tag a source record by record, and write the results in the same order.
 
     An output is called ``NAME.partial`` until it is complete. A folder of inputs becomes a folder of outputs; a second
-    run writes the missing ones.
+    run writes the missing ones. A file of a folder that cannot be read does not stop the others.
 
     Args:
         source: A file, a folder, a text that contains a blank, ``-`` for standard input, or ``owner/name`` on the Hub.
@@ -184,25 +154,39 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
         raise DataError(f"{output}: exists already; choose another output{', or set overwrite' * output.is_file()}.")
     for name, target in pairs:
         for path in [target.with_name(f"{target.name}{suffix}") for suffix in ("", ".partial", ".lock") if target]:
-            source = "/dev/stdin" if name == STDIN or _is_text(name) else name
-            check_apart(path, source, model_folder(options.model or "english"))
+            file = "/dev/stdin" if name == STDIN or _is_text(name) else name
+            check_apart(path, file, model_folder(options.model or "english"))
     tagger = tagger or _loaded(options)
+    bad = []
     for name, target in pairs:
-        kind, records = _records(name, options)
-        format = _format_of(target, kind, options)
-        # A progress bar would disturb texts that are shown on the terminal.
-        hidden = True if format in ("colour", "txt") else None
-        shown = tqdm(records, desc=name, unit=" records", disable=hidden, mininterval=0.5)
-        outputs = _outputs(iter(shown), _ROWS if format == kind == "csv" else format, tagger, options, tally)
-        if target is None:
-            for content in outputs:
-                if sys.stdout.isatty() and format != "colour":
-                    content = visible(content.decode("utf-8", "replace")).encode()
-                sys.stdout.buffer.write(content)
-                sys.stdout.buffer.flush()
-        else:
-            _write_file(target, outputs)
+        try:
+            _tag_file(name, target, options, tagger, tally)
+        except DataError as fault:
+            if name == source:
+                raise
+            _log.warning("%s", fault)
+            bad.append(fault)
+    if bad:
+        raise DataError(f"{source}: {len(bad)} of {len(pairs)} files were not tagged, unlike the others: {bad[0]}")
     return tally
+
+
+def _tag_file(name: str, target: Path | None, options: TaggingOptions, tagger: BaseTagger, tally: Tally) -> None:
+    kind, records = _records(name, options)
+    format = _format_of(target, kind, options)
+    # A progress bar would disturb texts that are shown on the terminal.
+    hidden = True if format in ("colour", "txt") else None
+    shown = tqdm(records, desc=name, unit=" records", disable=hidden, mininterval=0.5)
+    rows = kind == _ROWS and format == "csv"
+    outputs = _outputs(iter(shown), _ROWS if rows else format, tagger, options, tally)
+    if target is not None:
+        _write_file(target, outputs)
+        return
+    for content in outputs:
+        if sys.stdout.isatty() and format != "colour":
+            content = visible(content.decode("utf-8", "replace")).encode()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
 
 
 def _loaded(options: TaggingOptions) -> BaseTagger:
@@ -212,18 +196,24 @@ def _loaded(options: TaggingOptions) -> BaseTagger:
     return Tagger.from_pretrained(options.model or "english", options.device, min_score=options.least_score())
 
 
-def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a folder whose outputs are missing, with these outputs."""
+def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Iterator[tuple[str, Path | None]]:
+    """Yield the files of a folder whose outputs are missing, with these outputs, or None if a file cannot be read."""
     if output is None or output.is_file() or output.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"{folder}: is a folder; name another folder as output, outside of it.")
     inputs: dict[Path, Path] = {}
     ignored: list[Path] = []
     for path in files_below(folder):
         name = path.relative_to(folder)
-        if options.input_format == AUTO and suffix_of(name) not in KINDS:
+        # The text next to an annotation is tagged.
+        if options.input_format == AUTO and KINDS.get(suffix_of(name), "brat") == "brat":
             ignored.append(name)
             continue
-        kind, _ = _records(str(path), options)
+        try:
+            kind, _ = _records(str(path), options)
+        except DataError:  # raised again when the file is tagged
+            inputs[path] = name
+            yield str(path), None
+            continue
         bare = output / (name.with_suffix("") if name.suffix.lower() == ".gz" else name)
         target = bare.with_suffix(f".{_format_of(None, kind, options)}")
         if target in inputs:
@@ -253,8 +243,8 @@ def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
         return options.format
     if target in ("jsonl", "conll", "csv"):
         return target
-    if kind == "conll":
-        return kind
+    if kind in WORDS:
+        return "conll"
     return "jsonl" if options.output or not sys.stdout.isatty() else "colour"
 
 
@@ -324,174 +314,57 @@ def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
     if split not in splits:
         raise DataError(f"{source}: has the splits {', '.join(splits)}; name one of them as split.")
     place = f"{source}, {split}, row "
-    return (_record(row, options.field, f"{place}{number}") for number, row in enumerate(splits[split]))
+    return (record_of(row, options.field, f"{place}{number}") for number, row in enumerate(splits[split]))
 
 
 def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record]]:
-    """Return the format of a source, and its records."""
+    """Return the format of a source, or "rows" for rows of CSV, and its records."""
     if _is_text(source):
-        return "text", iter([_record({"text": source}, "text", "the text")])
+        return "text", iter([record_of({"text": source}, "text", "the text")])
     path = expanded(source)
     if source != STDIN and not path.exists():
         return "parquet", _rows_on_the_hub(source, options)
     if options.split:
         raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
-    kind = KINDS.get(suffix_of(path), "text") if options.input_format == AUTO else options.input_format
-    if kind == "parquet":
-        import pyarrow.parquet as pq
-
-        try:
-            batches = pq.ParquetFile(path).iter_batches(64)
-        except ValueError as error:
-            raise DataError(f"{path}: is not Parquet ({first_line(error)}); copy it again.") from None
-        rows = (row for batch in batches for row in batch.to_pylist())
-        return kind, (_record(row, options.field, f"{path}, row {number}") for number, row in enumerate(rows))
-    name = "standard input" if source == STDIN else source
-    stream = enumerate(_lines(source), 1)
-    head, first = [], ""
-    for number, first in stream:
-        head.append((number, first))
-        if first.strip():
-            break
-    lines = chain(head, stream)
-    kind = _kind_of(first, kind, options) if options.input_format == AUTO else kind
-    if kind == "conll":
-        return kind, _sentences(lines, name, options.field)
-    if kind == "jsonl":
-        return kind, _objects(lines, first.lstrip().startswith("["), name, options.field)
-    if kind == "csv":
-        return kind, _csv_rows(lines, name, options.field)
-    if options.field is not None:
-        raise DataError(f"{name}: field={options.field!r}, but a line of text has no fields; leave it out.")
-    return kind, (_record({"text": line.rstrip("\r\n")}, "text", f"{name}:{number}") for number, line in lines)
+    reading = Reading(token_column=options.field)
+    repairs = Repairs(reading)
+    repairs.collects = True
+    name = Path("standard input" if source == STDIN else source)
+    opened = Input(name if source == STDIN else path, reading, repairs, raw_lines=_raw_lines(source))
+    format = recognise(opened, options.input_format)
+    return _ROWS if format.read is None and format.name == "csv" else format.name, _read(opened, format)
 
 
-def _kind_of(first: str, kind: str, options: TaggingOptions) -> str:
-    """Return the format of a file by its first line and the format that its suffix says."""
-    if kind == "text" and _BLANKS.split(first.rstrip("\r\n"), maxsplit=1)[0] == _DOCUMENT_START:
-        return "conll"
-    if kind == "text" and re.match(r'\{\s*"|\[\s*(\{\s*"|$)', first):
-        return "jsonl"
-    header, column = first.rstrip("\r\n").split("\t"), options.field or "text"
-    # Columns whose first word is "text" have a tag, and options name their columns by number.
-    is_table = len(header) > 1 and column in header and not column.isdecimal() and not _TAG.fullmatch(header[-1])
-    return "csv" if kind == "conll" and is_table else kind
+def _read(source: Input, format: Format) -> Iterator[Record]:
+    """Yield the records of a source; for a format without fields, its sentences."""
+    try:
+        if format.records:
+            yield from format.records(source)
+        for sentence in format.read(source) if format.read and not format.records else ():
+            if faults := source.repairs.faults:
+                yield Record({}, None, _advice(faults[0]))
+                faults.clear()
+            else:
+                words = [word.strip(" ") or word for word in sentence.tokens]
+                yield record_of({"words": words}, None, f"{source.path}, the sentence at line {sentence.line}")
+    except DataError as error:
+        raise DataError(_advice(error)) from None
+    source.repairs.report(str(source.path))
 
 
-def _lines(source: str) -> Iterator[str]:
-    """Yield the lines of a file or of standard input, plain or gzip; bytes that are not UTF-8 become surrogates."""
+def _advice(error: DataError) -> str:
+    """Return the message of a reader with the option of tagging."""
+    return re.sub(r"token_column( and tag_column)?", "field", str(error))
+
+
+def _raw_lines(source: str) -> Iterator[bytes]:
+    """Yield the lines of a file or of standard input, plain or gzip."""
     opened = nullcontext(decompressed(sys.stdin.buffer)) if source == STDIN else open_bytes(expanded(source))
     try:
         with opened as file:
-            for number, line in enumerate(file):
-                if not number and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                    raise DataError(f"{source}: is in UTF-16; save it as UTF-8.")
-                text = line.decode("utf-8", "surrogateescape")
-                yield text if number else text.removeprefix(BYTE_ORDER_MARK)
+            yield from file
     except GZIP_ERRORS as error:  # from standard input
         raise DataError(f"standard input: the gzip data are damaged ({error}); compress them again.") from None
-
-
-def _record(fields: dict[str, Any], field: str | None, place: str) -> Record:
-    """Return a record with the text or the words of a field, by default one of `FIELDS`."""
-    inner = fields.get("data")  # of a task of Label Studio
-    for values in (fields, inner if isinstance(inner, dict) else {}):
-        # An empty list comes last: some tools write one beside the text. Others write words as objects.
-        for item in sorted(map(values.get, (field,) if field else FIELDS), key=lambda item: item == []):
-            if isinstance(item, str) or (isinstance(item, list) and all(isinstance(word, str) for word in item)):
-                if _SURROGATE.search("".join(item)):
-                    return Record(fields, None, f"{place}: a character is not valid UTF-8; save it as UTF-8.")
-                if isinstance(item, list) and not all(map(_WORD.fullmatch, item)):
-                    return Record(fields, None, f"{place}: a word is empty, or contains a TAB or a line break.")
-                return Record(fields, item)
-    present, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join(FIELDS)
-    return Record(fields, None, f"{place}: no text or list of words in {names}; name one of {present} as field.")
-
-
-def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field: str | None) -> Iterator[Record]:
-    """Yield the records of JSON: one object per line, or an array of objects, which is read as a whole."""
-    if is_array:
-        try:
-            values = json.loads("".join(line for _, line in lines))
-            lines = ((number, json.dumps(value)) for number, value in enumerate(values, 1))
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{name}: is not JSON ({first_line(error)}).") from None
-    for number, line in lines:
-        if line.strip():
-            place = f"{name}{', record ' if is_array else ':'}{number}"
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                yield Record({}, None, f"{place}: is not JSON ({first_line(error)}); write one object per line.")
-                continue
-            no_object = Record({}, None, f"{place}: is a {type(value).__name__}; write objects.")
-            yield _record(value, field, place) if isinstance(value, dict) else no_object
-
-
-def _csv_rows(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
-    csv.field_size_limit(1 << 30)  # the default of 128 kB is too small for texts
-    before, header = next(((number - 1, line) for number, line in lines if line.strip()), (0, ""))
-    delimiter = max(",;\t", key=header.count)
-    reader = csv.DictReader(chain([header], (line for _, line in lines)), delimiter=delimiter, strict=True)
-    try:
-        if len(names := reader.fieldnames or ()) > len(set(names)):
-            raise DataError(f"{name}:{before + 1}: two columns have the same name; rename one of them.")
-        for row in reader:
-            place, more = f"{name}:{before + reader.line_num}", row.pop(None, [])
-            if more:
-                row[names[-1]] = delimiter.join([row[names[-1]], *more])  # the row is written as it was
-                yield Record(row, None, f"{place}: has more fields than the header; quote the text.")
-            else:
-                yield _record(row, field or ("text" if "text" in row else None), place)
-    except csv.Error as error:
-        raise DataError(f"{name}:{before + reader.line_num + 1}: is not CSV ({error}); quote the text.") from None
-
-
-def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
-    """Yield the sentences of columns, which are separated by empty lines."""
-    if field and not field.removeprefix("-").isdecimal():
-        raise DataError(f"{name}: field={field!r} is not a column; give the number of the words' column, from 0.")
-    column, columns, by_tab, are_tagged = 0, 0, False, False
-    is_numbered: bool | None = None
-    rows: list[tuple[int, list[str]]] = []  # the line and the columns of each word
-    for number, line in chain(lines, [(0, "")]):
-        bare = line.replace(BYTE_ORDER_MARK, "").rstrip("\r\n")
-        if bare.strip(" \t") and not bare.startswith(_DOCUMENT_START):
-            if bare.startswith("#begin document"):
-                raise DataError(f"{name}: CoNLL-2012 cannot be tagged; convert it by `hf-xorner data convert`.")
-            may_be_comment = not rows and re.match("#" if columns else r"##?[ \t]|#[^ \t]*$", bare)
-            if not columns and not may_be_comment:
-                by_tab = "\t" in bare
-            values = bare.split("\t") if by_tab else _BLANKS.split(bare.strip(" \t"))
-            has_tag = bool(_TAG.fullmatch(values[-1]))
-            if not columns and not may_be_comment:
-                columns, are_tagged = len(values), has_tag
-            # A line with all columns, and with a tag if others have one, is a word, such as a hashtag.
-            if not may_be_comment or (len(values) == columns and (has_tag or not are_tagged)):
-                rows.append((number, values))
-        elif rows:
-            if is_numbered is None:  # in CoNLL-U and other formats, the first column numbers the words
-                _check_columns(rows, name, field)
-                first = [values[0] for _, values in rows]
-                numbers = [number for number in first if number.isdecimal()]
-                is_numbered = columns > 2 and all(map(_NUMBER.fullmatch, first)) and numbers[:2] in _FIRST_NUMBERS
-                column = int(is_numbered if field is None else field)
-            for number, values in rows:
-                if len(values) != columns or not -columns <= column < columns:
-                    fault = f"{len(values)} columns, but {columns} in the first line; the words are in column {column}."
-                    yield Record({}, None, f"{name}:{number}: {fault}")
-                    break
-            else:
-                words = [values[column] for _, values in rows if not is_numbered or values[0].isdecimal()]
-                words = [word.strip(" ") or word for word in words]
-                yield _record({"words": words}, None, f"{name}, the sentence at line {rows[0][0]}")
-            rows = []
-
-
-def _check_columns(rows: list[tuple[int, list[str]]], name: str, field: str | None) -> None:
-    """Raise an error if a column holds texts; words such as 10 000 000 have few blanks."""
-    if field is None and any(value.count(" ") > 3 for _, values in rows for value in values):
-        raise DataError(f"{name}: a column holds texts; pass input_format=csv, or text for lines of text.")
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------

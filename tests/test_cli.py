@@ -36,7 +36,6 @@ NOT_RUN = {
     "--model_type att-bilstm-cnn --decoder crf": "the first example of train differs from it in two options",
     "new_corpus/": "test_continuation continues from models",
     "--context": "test_context trains with an encoder",
-    "--vectors auto": "needs an installed package; test_installed_vectors trains with one of a tiny encoder",
     "--seeds": "test_seeds trains over seeds",
     "train ma2016": "needs GloVe's full file and CoNLL-2003; test_recipes reads every recipe",
     "reproduce ma2016": "trains for hours; test_reproduce_script runs a small table",

@@ -78,6 +78,7 @@ MAY_IMPORT = {
         "registration",
         "tagger",
         "training",
+        "vectors",
     },
 }
 PUBLISHED_CODE_MAY_IMPORT = {"torch", "transformers", "tokenizers", "numpy"}

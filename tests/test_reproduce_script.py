@@ -20,10 +20,10 @@ from hf_xorner import Tagger, load_corpus
 from hf_xorner.cli import main
 from hf_xorner.evaluation.resampling import randomisation_test
 from hf_xorner.papers.chunk_tags import raw_chunk_tags
-from hf_xorner.papers.jobs import Settings, execute, plan
+from hf_xorner.papers.jobs import Plan, Settings, execute, plan, vectors_of
 from hf_xorner.papers.presentation import to_markdown
-from hf_xorner.papers.reproduction import fill
-from hf_xorner.papers.tables import read_table
+from hf_xorner.papers.reproduction import Cell, Filled, _compare_rows, _subtract, fill
+from hf_xorner.papers.tables import Column, Table, TableRow, read_table
 from hf_xorner.training.recipes import table_names
 
 BASE = """# Of these tests.
@@ -234,7 +234,21 @@ def test_changes_from_a_row_are_of_the_same_seeds(reproduced, monkeypatch):
     assert "| Heads | – | – |" in text, "a model without attention has no such part"
 
 
-def test_a_failed_run_is_reported_and_others_continue(folder, monkeypatch, tmp_path):
+def test_seeds_are_subtracted_pairwise_and_maxima_are_of_all():
+    table = Table("t", "t", {"a": Column("a", highest=True)}, {key: TableRow(key) for key in "xy"}, change_from="x")
+    cells = {("x", "a"): Cell(None, {1: 10.0, 2: 30.0}), ("y", "a"): Cell(None, {2: 35.0, 3: 1.0})}
+    filled = Filled(table, cells, [], [])
+    _subtract(filled, "x")
+    _compare_rows(filled, Plan({}, {}))
+    assert (cells["y", "a"].values, cells["x", "a"].shown) == ({2: 5.0}, 30.0)
+
+
+def test_vectors_of_a_kind_come_before_those_of_all_kinds(folder):
+    table, settings = read_table(str(folder / "towns.yaml")), Settings(vectors=["all.txt", "towns=towns.txt"])
+    assert [vectors_of(kind, table, settings) for kind in ("towns", "glove")] == ["towns.txt", "all.txt"]
+
+
+def test_a_failed_run_is_reported_and_others_continue(folder, script, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     table = read_table("towns.yaml")
     settings = Settings(str(tmp_path / "runs"), seeds=[1, 2])
@@ -254,6 +268,8 @@ def test_a_failed_run_is_reported_and_others_continue(folder, monkeypatch, tmp_p
         expected = "the crf is broken." if row == "crf" else "it ended with the code 0"
         assert [failed[job.folder] for job in jobs] == [expected] * 2
     assert "seed 1: failed: the crf is broken." in to_markdown(fill(table, planned, settings, failed))
+    monkeypatch.setattr("hf_xorner.cli.reproduce.execute", lambda *_: failed)
+    assert script("reproduce", "towns.yaml", "--output", tmp_path / "runs", "--seeds", 1, 2)[0] == 1
 
 
 def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):

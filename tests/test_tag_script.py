@@ -178,7 +178,7 @@ def test_columns_of_words(tag, tagger, tmp_path):
         (tmp_path / "some.conll").write_text(content)
         assert [record["words"] for record in objects(ok(tag("some.conll", "--format", "jsonl")))] == expected
     (tmp_path / "some.conll").write_text("\tAnn\tO\n")
-    assert "a word is empty" in fault(tag("some.conll"))
+    assert "some.conll:1: the token is empty" in fault(tag("some.conll"))
 
 
 def test_rows_of_csv_and_parquet(tag, tagger, tmp_path):
@@ -252,7 +252,7 @@ def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, 
     assert script("tag")[0] == 2
 
 
-GOOD = {".jsonl": '{"text": "Ann"}\n', ".txt": "Ann\n", ".conll": "Ann O\n\n", ".csv": "Ann,1\n"}
+GOOD = {".jsonl": '{"text": "Zoë"}\n', ".txt": "Zoë\n", ".conll": "Zoë O\n\n", ".csv": "Ann,1\n"}
 #: A file, its bad record, which follows 40 good ones, and its line.
 FAULTS = [
     *(("in.jsonl", record, 41) for record in ('{"text": "Ann', "[1]", '{"id": 1}', '{"text": null}', "[" * 100_000)),
@@ -298,24 +298,27 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("in.txt", "--batch_size", "0"), "batch_size"),
         (("in.txt", "--field", "text"), "a line of text has no fields"),
         (("in.txt", "--input_format", "conll", "--field", "4"), "columns"),
-        (("in.txt", "--input_format", "conll", "--field", "word"), "the number of the words' column"),
+        (
+            ("in.txt", "--input_format", "conll", "--field", "word"),
+            "field=word, but the line has 1 columns; give a number",
+        ),
         (("in.txt", "--output", "."), "exists already"),
         (("in.txt", "--output", "out.parquet"), "Parquet is not written"),
         (("in.txt", "--min_score", 0.9, "PER=0.8"), "a number, or one for each label"),
-        (("odd.csv",), "odd.csv:2: is not CSV"),
-        (("open.csv",), "open.csv:2: is not CSV"),
+        (("odd.csv",), "odd.csv:2: the quotation marks"),
+        (("open.csv",), "open.csv:2: the quotation marks"),
         (("in.txt", "--split", "test"), "leave it out"),
         (("in.txt", "--template", "x"), "set redact"),
         (("in.txt", "--redact", "--output", "out.csv"), "redact writes texts or JSON Lines"),
         (("a/missing.jsonl",), "there is no such file"),
         (("my texts.csv",), "there is no such file"),
-        (("texts.tsv",), "texts.tsv: a column holds texts"),
-        (("excel.csv",), "excel.csv: is in UTF-16"),
+        (("texts.tsv",), "texts.tsv:2: no text or list of words"),
+        (("excel.csv",), "excel.csv:1: is not utf-8"),
         (("twice.csv",), "two columns have the same name"),
         (("broken.txt.gz",), "broken.txt.gz: the gzip file is damaged"),
-        (("cut.json",), "cut.json: is not JSON"),
-        (("cut.parquet",), "cut.parquet: is not Parquet"),
-        (("onto.conll",), "onto.conll: CoNLL-2012"),
+        (("cut.json",), "cut.json: not JSON"),
+        (("cut.parquet",), "cut.parquet: not a valid Parquet"),
+        (("onto.conll",), "onto.conll:2: too few columns"),
         (("nothing.txt",), "there is no such file"),
         (("~nobody/texts.txt",), "there is no such file"),
         (("nobody/nothing",), "nobody/nothing"),
@@ -354,6 +357,11 @@ def test_a_folder_becomes_a_folder_of_outputs(tag, tmp_path, caplog):
         assert "name another folder" in fault(tag("in", *output))
     (tmp_path / "none").mkdir()
     assert "none: has no files to tag" in fault(tag("none", "--output", "out2"))
+    (folder / "a.txt.gz").write_bytes(b"\x1f\x8b\x08")
+    (folder / "f.jsonl").write_text('{"text": "Ann"}\n{\n')
+    code, _, errors = tag("in", "--output", "out3")
+    assert code == 1 and "2 of 7 files were not tagged" in errors and "a.txt.gz: the gzip file is damaged" in errors
+    assert "f.jsonl:2: not JSON" in caplog.text and (tmp_path / "out3" / "b.jsonl").exists()
     (folder / "b.jsonl").write_text('{"text": ""}\n')
     assert "have the same output" in fault(tag("in", "--output", "out2"))
 
@@ -442,7 +450,7 @@ def test_records_are_flushed_block_by_block_to_standard_output(monkeypatch, tagg
         def flush(self):
             flushed.append(self.getvalue().count(b"\n"))
 
-    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=Stream()))
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=Stream(), isatty=lambda: False))
     size = tagger.batches_ahead
     tag_source(str(many(tmp_path / "in.txt", 3 * size)), TaggingOptions(format="jsonl", batch_size=1), tagger)
     assert flushed == [size, 2 * size, 3 * size]

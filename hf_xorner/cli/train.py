@@ -22,7 +22,7 @@ from ..training.advice import advice
 from ..training.arguments import TaggerTrainingArguments, training_parser
 from ..training.facts import AGREEMENT, read_facts
 from ..training.run import TrainingRun, best_seed, each_run, folder_locked, folder_of, seed_table
-from ..vectors.distill import AUTO, installed_encoder
+from ..vectors.distill import AUTO, ORIGIN
 from . import fail
 
 EXAMPLES = (
@@ -100,7 +100,8 @@ def introduce(ready: TrainingRun) -> None:
     seed = ready.trainer.args.seed
     print(f"{ready.run.model_type} on {corpora} ({sizes} sentences), seed {seed}", flush=True)
     if ready.run.vectors == AUTO:
-        print(f"vectors of {installed_encoder()[0]}", flush=True)
+        why = ", as the text is English; --vectors none leaves them out" * ("vectors" in ready.chosen)
+        print(f"vectors of English word pieces from {ORIGIN} (Apache-2.0){why}", flush=True)
     if ready.chosen:
         chosen = ", ".join(f"{name} {str(value).removesuffix('.0')}" for name, value in ready.chosen.items())
         print(f"chosen for {len(ready.corpus['train'])} sentences: {chosen}", flush=True)

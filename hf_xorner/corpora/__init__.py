@@ -1,22 +1,24 @@
 """Load, write and count corpora as ``datasets.DatasetDict``."""
 
-from ..errors import DataError
-from .load import load_corpus
-from .predictions import Predictions, read_predictions, write_predictions
-from .source import Reading
-from .statistics import corpus_statistics, statistics_table
-from .write import write_corpus
-from .xor import xor_corpus
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "DataError",
-    "Predictions",
-    "Reading",
-    "corpus_statistics",
-    "load_corpus",
-    "read_predictions",
-    "statistics_table",
-    "write_corpus",
-    "write_predictions",
-    "xor_corpus",
-]
+if TYPE_CHECKING:
+    from ..errors import DataError as DataError
+    from .load import load_corpus as load_corpus
+    from .predictions import Predictions as Predictions
+    from .predictions import read_predictions as read_predictions
+    from .predictions import write_predictions as write_predictions
+    from .source import Reading as Reading
+    from .statistics import corpus_statistics as corpus_statistics
+    from .statistics import statistics_table as statistics_table
+    from .write import write_corpus as write_corpus
+    from .xor import xor_corpus as xor_corpus
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used: tagging needs no `datasets`, which takes two seconds to import."""
+    for module in ("..errors", ".source", ".load", ".predictions", ".statistics", ".write", ".xor"):
+        if not name.startswith("_") and hasattr(imported := import_module(module, __name__), name):
+            return getattr(imported, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -93,9 +93,9 @@ def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[st
         text = json.dumps(list(map(_as_record, source)), default=_plain)
     else:
         raise DataError(f"{name}: not a corpus; give a path, a Dataset, a DataFrame, or a list of (words, tags).")
-    read = Input(Path(name), replace(reading, format=format), repairs, text=text)
-    found = recognise(read)
-    return {TRAIN: Split(list(found.read(read)), name, False, found.name)}
+    read = Input(Path(name), reading, repairs, text=text)
+    found = recognise(read, format)
+    return {TRAIN: Split(list(found.read(read) if found.read else ()), name, False, found.name)}
 
 
 def _as_record(item: Any) -> Any:
@@ -132,9 +132,9 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, do
     for path in paths:
         document, before = path.relative_to(common).with_suffix("").as_posix(), len(sentences)
         source = Input(path, reading, repairs, document)
-        format = recognise(source)
+        format = recognise(source, reading.format)
         formats.add(format.name)
-        sentences += format.read(source)
+        sentences += format.read(source) if format.read else ()
         if documents and len(paths) > 1:
             sentences[before:] = [sentence._replace(doc_id=document) for sentence in sentences[before:]]
     repairs.check_spans()

@@ -43,6 +43,8 @@ class Repairs:
         self._tagged = 0
         #: The number of BRAT's spans, and the errors of bad ones.
         self.spans, self.bad_spans = 0, list[DataError]()
+        #: If `collects` is set, the errors of bad lines, which become bad records.
+        self.collects, self.faults = False, list[DataError]()
 
     def add(self, kind: str, place: str, count: int = 1) -> None:
         """Count repairs of one kind.
@@ -78,6 +80,9 @@ class Repairs:
             fault: The error.
             tagged: True if the line has the tag of an entity, which is lost.
         """
+        if self.collects:
+            self.faults.append(fault)
+            return
         if self.strict:
             raise fault
         if not self.skips:
@@ -246,47 +251,52 @@ _SAMPLE = 200_000
 _BEYOND_ASCII = bytes(range(0x80, 0x100))
 
 
+class Record(NamedTuple):
+    """A record of an input to tag.
+
+    Attributes:
+        fields: The record as an object.
+        item: Its text, or its list of words; None for a bad record.
+        fault: The error message of a bad record.
+    """
+
+    fields: dict[str, Any]
+    item: str | list[str] | None
+    fault: str = ""
+
+
+@dataclass
 class Input:
-    """A file, a stream or a text in memory, with the options of reading.
+    """A file, a stream or a text in memory, with the options of reading; nothing is read before it is needed.
 
     Attributes:
         path: The file, or a name for messages.
         reading: The options of reading.
         repairs: Counts repairs and bad lines.
-        labelled: False if words or texts are read that may have no tags, as a stream.
         document: The name of the document that the file is, if each file is one.
+        text: The text; by default that of the file.
+        raw_lines: The lines of a stream, whose words or texts may have no tags.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        reading: Reading,
-        repairs: Repairs,
-        document: str = "",
-        text: str | None = None,
-        raw_lines: Iterator[bytes] | None = None,
-    ) -> None:
-        """Prepare to read; nothing is read before `sample` or `lines` is asked for.
+    path: Path
+    reading: Reading
+    repairs: Repairs
+    document: str = ""
+    text: str | None = None
+    raw_lines: Iterator[bytes] | None = None
 
-        Args:
-            path: See above.
-            reading: See above.
-            repairs: See above.
-            document: See above.
-            text: The text; by default that of the file.
-            raw_lines: The lines of a stream, whose tags are not needed.
-        """
-        self.path, self.reading, self.repairs, self.document = path, reading, repairs, document
-        self.labelled = raw_lines is None
-        self._text, self._raw_lines = text, raw_lines
+    @property
+    def labelled(self) -> bool:
+        """True if words need tags."""
+        return self.raw_lines is None
 
     @cached_property
     def _content(self) -> tuple[str, Iterator[str]]:
-        if self._raw_lines is None:
-            text = text_of(self.path, self.reading, self.repairs) if self._text is None else self._text
+        if self.raw_lines is None:
+            text = text_of(self.path, self.reading, self.repairs) if self.text is None else self.text
             return text[: text.find("\n", _SAMPLE) + 1 or None], io.StringIO(text, newline="\n")
         data = bytearray()
-        for line in self._raw_lines:
+        for line in self.raw_lines:
             data += line
             if len(data) >= _SAMPLE:
                 break
@@ -296,7 +306,7 @@ class Input:
             if 0 in data:
                 raise
             text, encoding = data.decode("utf-8", "surrogateescape"), "utf-8"
-        rest = (line.decode(encoding, "surrogateescape") for line in self._raw_lines)
+        rest = (line.decode(encoding, "surrogateescape") for line in self.raw_lines)
         return text, chain(io.StringIO(text, newline="\n"), rest)
 
     @property
@@ -308,6 +318,12 @@ class Input:
     def lines(self) -> Iterator[str]:
         r"""The lines of the text with their ends, of which only ``\n`` separates lines."""
         return self._content[1]
+
+    def sentence(self, rows: Sequence[tuple[int, str, str, str]], with_pos: bool, doc_id: str | None) -> list[Sentence]:
+        """Return the sentence of rows, see `Sentence.of_rows`; an empty one if all of its lines became bad records."""
+        if rows:
+            return [Sentence.of_rows(rows, self.path, with_pos, doc_id)]
+        return [Sentence([], [], f"{self.path}:", 0)] if self.repairs.faults else []
 
     @cached_property
     def first_lines(self) -> list[str]:

@@ -10,6 +10,7 @@ import zipfile
 from email.message import EmailMessage
 from email.policy import EmailPolicy
 from importlib.metadata import requires
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,6 @@ from . import MODULES, runtime_code
 from .onnx import exported_files
 
 _NAME = re.compile("[a-z][a-z0-9_]*")
-#: The ids of licenses on the Hub.
-_LICENSES = """
-afl-3.0 agpl-3.0 apache-2.0 apple-amlr apple-ascl artistic-2.0 bigcode-openrail-m bigscience-bloom-rail-1.0
-bigscience-openrail-m bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear bsl-1.0 c-uda cc cc-by-2.0 cc-by-2.5 cc-
-by-3.0 cc-by-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-
-sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc0-1.0 cdla-permissive-1.0 cdla-permissive-2.0 cdla-
-sharing-1.0 creativeml-openrail-m deepfloyd-if-license ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1 eupl-1.2 fair-
-noncommercial-research-license gemma gfdl gpl gpl-2.0 gpl-3.0 h-research intel-research isc lgpl lgpl-2.1 lgpl-3.0
-lgpl-lr llama2 llama3 llama3.1 llama3.2 llama3.3 llama4 lppl-1.3c mit mpl-2.0 ms-pl ncsa odbl odc-by ofl-1.1
-openrail openrail++ osl-3.0 other pddl postgresql unknown unlicense wtfpl zlib
-"""
 _WHEEL = "Wheel-Version: 1.0\nGenerator: hf_xorner\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
@@ -96,7 +86,8 @@ def _metadata(source: str, name: str, version: str) -> str:
     message["Version"] = version
     message["Summary"] = "A tagger for words in text, by ONNX Runtime"
     if card and (license := card.data.get("license")):
-        message["License"] = license if license in _LICENSES.split() else "other"
+        known = (files(__package__) / "licenses.txt").read_text(encoding="utf-8").split()  # the ids on the Hub
+        message["License"] = license if license in known else "other"
     message["Requires-Python"] = ">=3.11"
     for requirement in needed:
         message["Requires-Dist"] = requirement

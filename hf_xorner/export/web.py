@@ -74,7 +74,7 @@ def page_facts(config: TaggerConfig, tokenizer: WordCharTokenizer) -> dict:
     """Return the content of tagger.json: labels, vocabulary, word rule and look-up."""
     policies = tokenizer.init_kwargs
     casing, digits = policies["casing"], policies["digits"]
-    forms = [(casing, digits)]
+    forms = [(casing, "keep"), (casing, digits)]
     for lower, zero in (FALLBACKS[step] for step in policies["fallback"]):
         forms.append((lower if casing == "keep" else casing, zero if digits == "keep" else digits))
     table = character_ids(tokenizer.characters, digits == "zero").tolist()

@@ -18,27 +18,19 @@ from transformers.utils import SAFE_WEIGHTS_NAME
 
 from ..corpora.splits import SPLITS
 from ..evaluation.plots import CURVE_FILE, draw_curve
-from ..files import CARD_FILE, EXAMPLES_FILE, FACTS_FILE, HUB_NAME, read_text, sha256_of, write_whole
+from ..files import CARD_FILE, FACTS_FILE, HUB_NAME, PACKAGED, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
 from ..training.facts import AGREEMENT, read_facts, whole_facts
+from ..vectors.distill import ORIGIN
 from .checks import published_files, run_without_package
 
-#: Invented sentences from many kinds of text, so that every model finds entities in some of them.
+#: Invented sentences of news and tweets; a card that `publish` writes by itself has no text of the corpus.
 SENTENCES = (
     "Marta Olsen flew from Oslo to Lisbon to meet the board of Fernbridge Bank .",
-    "On Friday the Harrow Valley Rovers beat Dunmore United 3-1 in Port Ellery .",
     "@jonas_k anyone else watching The Lantern Keepers at the Roxton tonight ?",
     "The Quellan Institute in Geneva tested the Aurora X2 phone against its German rivals .",
-    "Dr. Imran Vale gave 40 mg of velotrin to a patient with anaemia .",
-    "President Adela Moreau will visit Japan in March 2031 with two French ministers .",
-    "Tickets for Blue Harbour's concert in Berlin cost $45 on Monday at 7 p.m. .",
-    "In 1887 the painter Tove Lindqvist finished Winter at Skagen for the Danish queen .",
     "The Marlow Act was passed by the Senate of Westmark on 4 May 1912 .",
-    "The protein KRT99 binds to BRX2 in liver cells of mice .",
-    "Hurricane Petra reached Cádiz , and Red Lantern Relief sent 12 ships .",
-    "we saw Vinwen and Vorric again .",
-    "we like Grorvi with Marta !",
 )
 _EXAMPLES = 4
 # With fewer entities than this, a single entity changes recall by over three points.
@@ -65,8 +57,7 @@ def write_card(
     Args:
         folder: The model's folder, with its facts.
         seeds_of: Folders of runs that only differ in their seed.
-        sentences: Sentences from which examples are chosen; by default held-out sentences of the corpus that
-            training wrote, or the built-in ones.
+        sentences: Sentences from which examples are chosen; by default the built-in ones.
         name: The model's name; by default the name of its folder.
         overwrite: Replace an existing card.
         metadata: `license`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
@@ -88,8 +79,6 @@ def write_card(
         card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
         card.text()
         card = replace(card, drawn=draw_curve(facts["curve"], folder / CURVE_FILE))
-    if not sentences and (folder / EXAMPLES_FILE).is_file():
-        sentences = read_text(folder / EXAMPLES_FILE).splitlines()
     # Without a minimum score, as in the pipeline of the snippet.
     chosen = varied(Tagger.from_pretrained(str(folder), min_score=0), sentences or SENTENCES)
     card = replace(
@@ -249,7 +238,9 @@ class Card:
             "error_rows": error_rows,
             "confusions": _confusions,
         }
-        body = environment.get_template("card_template.md").render(card=self, curve_file=CURVE_FILE, few=_FEW)
+        body = environment.get_template("card_template.md").render(
+            card=self, curve_file=CURVE_FILE, few=_FEW, origin=ORIGIN, packaged=PACKAGED
+        )
         body = re.sub(r"\n{3,}", "\n\n", body.strip())
         return f"---\n{self._metadata().to_yaml()}\n---\n\n{body}\n"
 
@@ -257,6 +248,7 @@ class Card:
         dataset = self.dataset_id or _hub_name(self.facts["data"]["source"])
         inputs = self.facts["inputs"]
         bases = [inputs[option]["name"] for option in ("model_name_or_path", "context") if option in inputs]
+        bases += [ORIGIN] * (self.facts["options"].get("vectors") == "auto")
         tags = ["hf_xorner", *["named-entity-recognition"] * self.finds_entities, self.model_type]
         results = list(self._results(dataset))
         return ModelCardData(

@@ -20,14 +20,16 @@ class IdCnnConfig(TaggerConfig):
             the paper's model is the iterated one.
         loss_each_iteration: Train on the mean of the losses after all iterations, as in the paper (its program: on
             their sum, for documents only), otherwise on the loss after the last. Evaluation uses the last iteration.
-        dropout: Dropout on the states before the classifier (its program: 0.35).
+        dropout: Dropout on the states before the classifier (its program: 0.15).
+        word_dropout: Probability of replacing a word by the unknown word in training (its program: 0.15).
+        dropout_penalty: Weight in the loss of half the summed squares of the change of a batch's scores by dropout
+            (its program: 1e-4).
 
     Defaults other than in `TaggerConfig`:
         word_dim: 100.
         char_features, casing_features, shape_dim: no characters, no casing, and a shape vector of size 5.
         initializer: "uniform", as in its program.
-        feature_dropout: 0.35, as in its program. The program's word dropout (here only `singleton_dropout`) and its
-            penalty on the effect of dropout are not implemented.
+        feature_dropout: 0.35, as in its program.
         crf_boundaries: "none", as in its program with a CRF.
     """
 
@@ -43,7 +45,8 @@ class IdCnnConfig(TaggerConfig):
     bounds: ClassVar = {
         **dict.fromkeys(("hidden_size", "filter_width", "dilations"), UNITS),
         "iterations": LAYERS,
-        "dropout": RATE,
+        **dict.fromkeys(("dropout", "word_dropout"), RATE),
+        "dropout_penalty": (0, 100),
     }
     odd: ClassVar = ("filter_width",)
 
@@ -52,7 +55,9 @@ class IdCnnConfig(TaggerConfig):
     dilations: list[int] | tuple[int, ...] = (1, 2, 1)
     iterations: int = 3
     loss_each_iteration: bool = True
-    dropout: float = 0.35
+    dropout: float = 0.15
+    word_dropout: float = 0.0
+    dropout_penalty: float = 0.0
     word_dim: int = 100
     char_features: str = "none"
     casing_features: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -9,6 +11,7 @@ from torch import Tensor, nn
 from .configuration_id_cnn import IdCnnConfig
 from .layers import Layout, dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
+from .word_ids import UNKNOWN_ID
 
 
 class DilatedConvolution(nn.Module):
@@ -70,7 +73,34 @@ class IdCnnEncoder(Encoder):
 
 
 class IdCnnForTokenClassification(TaggerForTokenClassification):
-    """ID-CNN."""
+    """ID-CNN, with the word dropout and the penalty of strubell2017."""
 
     config_class = IdCnnConfig
     encoder_class = IdCnnEncoder
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """As in the base class; in strubell2017's program, two biases are 0.01, and ReLU has its gain."""
+        super()._init_weights(module)
+        if not isinstance(module, (nn.Conv1d, nn.Linear)) or module not in (self.encoder.input, self.classifier):
+            return
+        if module is self.encoder.input and self.config.initializer != "kaiming":
+            nn.init.xavier_uniform_(module.weight, nn.init.calculate_gain("relu"))
+        if module.bias is not None:
+            nn.init.constant_(module.bias, 0.01)
+
+    def encode(self, input_ids: Tensor, *inputs: Any, **options: Any) -> Encoded:
+        """Encode as the base class does; in training, with word dropout and the penalty on the effect of dropout."""
+        if not self.training:
+            return super().encode(input_ids, *inputs, **options)
+        dropped = torch.rand(input_ids.shape, device=input_ids.device) < self.config.word_dropout
+        input_ids = input_ids.masked_fill(dropped & (input_ids != self.config.pad_token_id), UNKNOWN_ID)
+        encoded = super().encode(input_ids, *inputs, **options)
+        if not self.config.dropout_penalty:
+            return encoded
+        self.eval()
+        without = super().encode(input_ids, *inputs, **options)
+        self.train()
+        # At padding, all states are zero.
+        change = self.score(encoded.states) - self.score(without.states)
+        return encoded._replace(penalty=self.config.dropout_penalty * change.square().sum() / 2)

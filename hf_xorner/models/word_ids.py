@@ -112,15 +112,19 @@ class WordLookup(NamedTuple):
     def word_id(self, word: str) -> int:
         """Return the id of a word, else of its first known other form, else of the unknown word."""
         look_up = self.tokenizer.token_to_id
-        index = look_up(word)
+        index = look_up(fold(word, self.policies["casing"], "keep"))
         if index is None:
             ids = map(look_up, self.forms(word)[1:])
             index = next((candidate for candidate in ids if candidate is not None), UNKNOWN_ID)
         return index
 
     def forms(self, word: str) -> list[str]:
-        """Return the forms of a word in the order in which they are looked up, for ids and for pretrained vectors."""
-        folded = fold(word, self.policies["casing"], self.policies["digits"])
+        """Return the forms of a word in the order in which they are looked up, for ids and for pretrained vectors.
+
+        With `casing="lower"`, all are in lower case; numbers keep a vector of their own where they have one.
+        """
+        word = fold(word, self.policies["casing"], "keep")
+        folded = fold(word, "keep", self.policies["digits"])
         return [word, folded, *(fold(folded, *FALLBACKS[step]) for step in self.policies["fallback"])]
 
     def character_ids_of(self, words: Sequence[str]) -> np.ndarray:

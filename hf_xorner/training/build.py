@@ -24,10 +24,11 @@ from ..models.word_ids import RESERVED_CHARACTER_TYPES, WordPieces, character_id
 from ..registration import CONFIGS
 from ..vectors.distill import (
     AUTO,
+    NONE,
     Composition,
     PretrainedEncoder,
     compose_cached,
-    installed_encoder,
+    packaged_composition,
     read_composition,
     read_encoder,
     usual_layers,
@@ -62,7 +63,7 @@ def extended(
     more = dict.fromkeys([*known[:once], *(word for word, count in seen.items() if count >= max(min_count, 2))])
     single = [word for word, count in seen.items() if count == 1 >= min_count]
     trained_words = dict.fromkeys([*more, *known[once:trained], *single])
-    rest = (word for word in chain(known[trained:], vector_words) if may_be_known(word))
+    rest = (word for word in chain(known[trained:], vector_words) if may_be_known(word, policies["casing"]))
     new = "".join(character for character in characters if character not in tokenizer.characters)
     return WordCharTokenizer.from_vocabulary(
         list(dict.fromkeys([*trained_words, *rest])),
@@ -213,7 +214,7 @@ def place_vectors(
 def composition_fields(composition: Composition) -> dict[str, Any]:
     """Return the fields of a config for vectors of word pieces, which replace trained word vectors."""
     vectors = composition.vectors
-    return {"composed_dim": vectors.shape[1], "composed_bits": 8 * vectors.itemsize, "word_dim": 0}
+    return {"composed_dim": vectors.shape[1], "composed_bits": composition.bits or 8 * vectors.itemsize, "word_dim": 0}
 
 
 def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
@@ -255,18 +256,19 @@ def build_afresh(
 
     Args:
         run: The arguments of the run.
-        sentences: The words of the training data; read twice for ``vectors="auto"``.
+        sentences: The words of the training data.
         labels: The labels of the training data.
         config_fields: Fields of the model's config that differ from their defaults.
     """
     config_class = CONFIGS[run.model_type]
     encoder = read_encoder(run.context) if run.context else None
     composition, vectors = None, None
-    if run.vectors == AUTO or run.composed_from:
+    if run.vectors == AUTO:
+        composition = packaged_composition()
+    elif run.composed_from:
         words = list(dict.fromkeys(chain.from_iterable(sentences)))
-        source = run.composed_from or str(installed_encoder()[1])
-        composition = compose_cached(source, words, partial(tqdm, desc="distilling vectors", disable=None))
-    elif run.vectors:
+        composition = compose_cached(run.composed_from, words, partial(tqdm, desc="distilling vectors", disable=None))
+    elif run.vectors and run.vectors != NONE:
         vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors)
     if run.composed:
         composition = read_composition(run.composed)

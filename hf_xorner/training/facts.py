@@ -28,7 +28,7 @@ from ..corpora.statistics import corpus_statistics
 from ..errors import first_line
 from ..files import FACTS_FILE, expanded, file_fingerprint, model_folder, write_whole
 from ..registration import CONFIGS
-from ..vectors.distill import AUTO, installed_encoder
+from ..vectors.distill import AUTO, NONE, SOURCE
 from ..vectors.formats import split_member
 from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, as_words, settings_of
 from .batches import word_counts
@@ -51,7 +51,7 @@ _OF_THE_MACHINE = {
 _PREFIXES = ("hub_", "trackio_", "log_level", "ddp_", "fsdp", "dataloader_")
 
 #: The options whose defaults depend on the size of the data. They are always recorded, so that a command repeats a run.
-CHOSEN = ("per_device_train_batch_size", "num_train_epochs", "casing", "digits", "singleton_dropout")
+CHOSEN = ("per_device_train_batch_size", "num_train_epochs", "casing", "digits", "singleton_dropout", "vectors")
 
 #: Options, and beginnings of their names, that may change when a run is resumed.
 _MAY_CHANGE = ("num_train_epochs", "max_steps", "average_epochs", "early_stopping", "calibrate", "quantize", "use_cpu")
@@ -135,7 +135,7 @@ def options_of(
         for name, value in sorted(values.items())
         if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
         if not (name == "dataset" and run.texts_alone)
-        if name in always or plain(value) != plain(defaults.get(name))
+        if (name in always and value is not None) or plain(value) != plain(defaults.get(name))
     }
 
 
@@ -157,13 +157,11 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
     """Return the name, size and SHA-256 of the files that a run reads in addition to its corpus."""
     inputs: dict[str, dict[str, Any]] = {}
     for option in INPUTS:
-        value = getattr(run, option) or []
+        value = [] if getattr(run, option) in (None, NONE) else getattr(run, option)
         several = isinstance(value, list)
         for number, name in enumerate(value if several else [value], 1):
-            file, member = split_member(name)
-            path = expanded(model_folder(str(file)) if option in ("model_name_or_path", "teacher") else file)
-            if option == "vectors" and name == AUTO:
-                file, path = installed_encoder()
+            file, member = split_member(SOURCE if (option, name) == ("vectors", AUTO) else name)
+            path = expanded(model_folder(file))
             content = file_fingerprint(path) if path.exists() else {}
             shown = _without_folder(str(file)) + (f":{member}" if member else "")
             inputs[f"{option} {number}" if several else option] = {"name": shown, **content}

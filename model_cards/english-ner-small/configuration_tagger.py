@@ -231,9 +231,9 @@ class TaggerConfig(PreTrainedConfig):
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
         """Read a saved config; `id2label` may give labels new names, but not new numbers, which the weights have."""
-        given = kwargs.get("id2label") if not kwargs.get("ignore_mismatched_sizes") else None
-        saved = {label: int(number) for number, label in config_dict["id2label"].items()} if given else {}
-        if moved := [label for number, label in (given or {}).items() if saved.get(label, int(number)) != int(number)]:
+        given = {} if kwargs.get("ignore_mismatched_sizes") else kwargs.get("id2label") or {}
+        saved = {label: int(number) for number, label in config_dict.get("id2label", {}).items()} if given else {}
+        if moved := [label for number, label in given.items() if saved.get(label, int(number)) != int(number)]:
             raise ValueError(
                 f"id2label: the weights have {moved[0]} as label {saved[moved[0]]}; leave id2label out (the option "
                 "types renames types of data), or add ignore_mismatched_sizes=True to train the weights anew."

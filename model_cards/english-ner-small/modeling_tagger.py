@@ -63,6 +63,7 @@ class Encoded(NamedTuple):
     hidden_states: tuple[Tensor, ...] = ()  # (B, T, size) of each layer, if requested; the last is `states`
     attentions: tuple[Tensor, ...] | None = None  # (B, heads, T, T) of each layer of attention, if requested
     earlier: tuple[Tensor, ...] = ()  # (B, T, output_size) each: states that also have a loss in training
+    penalty: Tensor | None = None  # a scalar that is added to the loss in training
 
     def with_context(self, context: Tensor, weights: Tensor | None) -> Encoded:
         """[states ; context] of a layer of self-attention above these states."""
@@ -287,7 +288,8 @@ class TaggerForTokenClassification(PreTrainedModel):
         if gold is not None:
             scored = [(scores, encoded.states), *((self.score(states), states) for states in encoded.earlier)]
             losses = [self.loss(*pair, gold, lengths, num_items_in_batch, teacher) for pair in scored]
-            output["loss"] = torch.stack(losses).mean()
+            loss = torch.stack(losses).mean()
+            output["loss"] = loss if encoded.penalty is None else loss + encoded.penalty
         if gold is None and self.training and torch.is_grad_enabled():
             logger.warning_once(
                 "To train, pass labels and use the model's loss. Its logits show the decoded labels, so that any other "

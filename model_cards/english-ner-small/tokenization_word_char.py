@@ -103,7 +103,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             surfaces.update(sentence)
         words, characters = known_forms(surfaces, casing, digits)
         known = {word: count for word, count in words.items() if count >= min_count}
-        extra = [word for word in dict.fromkeys(vector_words) if word not in known and may_be_known(word)]
+        extra = [word for word in dict.fromkeys(vector_words) if word not in known and may_be_known(word, casing)]
         return cls.from_vocabulary(
             [PAD, UNKNOWN, *known, *extra],
             "".join(characters),
@@ -224,7 +224,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     def _convert_token_to_id_with_added_voc(self, token: str) -> int:
         """The id of a word, looked up as the policies say."""
-        return self.lookup.word_id(token)
+        return (PAD, UNKNOWN).index(token) if token in (PAD, UNKNOWN) else self.lookup.word_id(token)
 
     @property
     def lookup(self) -> WordLookup:
@@ -397,7 +397,7 @@ def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[
     return {word: count for word, count in by_count[0] if may_be_known(word)}, dict(by_count[1])
 
 
-def may_be_known(word: str) -> bool:
-    """True if a word can be in the vocabulary."""
-    reserved = word in ("", PAD, UNKNOWN) or word.startswith(_PLACEHOLDER)
+def may_be_known(word: str, casing: str = "keep") -> bool:
+    """True if a word can be in the vocabulary of a tokenizer that looks words up in this casing."""
+    reserved = word in ("", PAD, UNKNOWN) or word.startswith(_PLACEHOLDER) or fold(word, casing, "keep") != word
     return not reserved and len(word) <= LONGEST_KNOWN_WORD

@@ -10,7 +10,7 @@ from random_texts import PIECES
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.corpora import DataError
-from hf_xorner.corpora.formats.spans import read_spans
+from hf_xorner.corpora.formats.spans import read_json
 from hf_xorner.corpora.source import Input, Reading, Repairs
 
 pytest_plugins = "corpus_files"
@@ -24,7 +24,7 @@ def spans_of(record, repairs=None, **options):
     """The words and tags of one record."""
     reading = Reading(**options)
     source = Input(Path("x.jsonl"), reading, repairs or Repairs(reading), text=json.dumps(record))
-    ((tokens, tags, *_),) = read_spans(source)
+    ((tokens, tags, *_),) = read_json(source)
     return tokens, tags
 
 

@@ -57,7 +57,7 @@ FAULTS = {
             ("a\tO\tO\nb\tO\nc\tO\tO\td\n", ":2", "2 columns"),
             ("-DOCSTART- -X- O\n\nAnn NNP B-PER\n-DOCSTART- -X- O\n\nleft VBD\n", ":6", "2 columns"),
             ("\ufeffAnn O\r\n\ufeff\r\n \t\r\nleft\r\n", ":4", "1 columns"),
-            ("\nAnn,B-PER\n", ":2", "one column"),
+            ("\nAnn,left\n", ":2", "one column"),
             (f"{GOOD}\tO\n", ":3", "token is empty"),
             (f"{GOOD}\nhome\t\n", ":4", "tag is empty"),
             ("", ":1", "no sentence"),

@@ -77,6 +77,7 @@ def test_labels_given_in_loading_keep_their_numbers(tokenizer, tmp_path):
     build_model("cnn-lstm-crf", tokenizer).save_pretrained(tmp_path)
     load = AutoModelForTokenClassification.from_pretrained
     assert load(tmp_path, id2label=dict(enumerate(RENAMED))).tags.labels == RENAMED
+    assert CONFIGS["bilstm-cnn"].from_dict({}, id2label={0: "O", 1: "B-X"}).labels == ["O", "B-X"]
     with pytest.raises(ValueError, match=r"the weights have B-LOC as label 3; .* option types"):
         load(tmp_path, id2label=dict(enumerate(["O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-GOD"])))
 

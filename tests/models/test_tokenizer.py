@@ -145,6 +145,15 @@ def test_special_and_invalid_words_are_left_out_of_the_vocabulary():
 # --- Policies --------------------------------------------------------------------------------------------------------
 
 
+def test_all_spellings_of_a_word_in_lower_case_are_one_word():
+    """Also of words that have a vector as they are spelt."""
+    options = {"casing": "lower", "digits": "zero", "vector_words": ["London", "london", "OSLO", "1996"]}
+    tokenizer = WordCharTokenizer.from_corpus([["Ann"]], **options)
+    assert tokenizer.get_vocab().keys() - {"[PAD]", "[UNK]"} == {"ann", "london", "1996"}
+    words = ["London", "LONDON", "london", "OSLO", "1996", "1997"]
+    assert tokenizer([words], is_split_into_words=True)["input_ids"] == [[3, 3, 3, 1, 4, 1]]
+
+
 def test_casing_policy_lowercases_words_of_the_same_length_but_not_characters():
     tokenizer = WordCharTokenizer.from_corpus([["Ann", "İstanbul", "ΑΣ"]], casing="lower")
     assert set(tokenizer.get_vocab()) == {"[PAD]", "[UNK]", "ann", "istanbul", "ας"}

@@ -10,6 +10,7 @@ from conftest import SENTENCES, build_model
 
 from hf_xorner import Tagger
 from hf_xorner.cli import main
+from hf_xorner.papers.chunk_tags import _parts
 from hf_xorner.papers.word_pairs import word_pairs
 
 
@@ -69,6 +70,14 @@ def test_models_without_maps_are_refused(taggers):
         word_pairs(taggers["bilstm-cnn"], ["Ann"])
 
 
+def test_parts_of_the_classifiers_input_are_heads_after_states(taggers):
+    model = taggers["att-bilstm-cnn"].model  # two heads of size 3
+    states = model.encoder.output_size - 6
+    places = {name: mask.nonzero().flatten().tolist() for name, mask in _parts(model).items()}
+    assert places["H"] == [*range(states)] and places["C"] == places["C1"] + places["C2"]
+    assert places["C1"] == [*range(states, states + 3)] and places["all"] == places["H"] + places["C"]
+
+
 def test_proofs_are_printed_and_written(analyze, tmp_path):
     code, out, _ = analyze("xor-proof", "--output", "proofs")
     assert code == 0
@@ -99,7 +108,7 @@ def test_an_ablation_prints_changes_against_all_vectors(analyze, saved, tmp_path
     lines = ["".join(f"{word} {tag}\n" for word, tag in (("Ann", "B-PER"), ("saw", "O"), ("Paris", "B-LOC"))), "\n"]
     for split in ("train", "dev", "test"):
         (tmp_path / "corpus").mkdir(exist_ok=True)
-        (tmp_path / "corpus" / f"{split}.txt").write_text("".join(lines * 3))
+        (tmp_path / "corpus" / f"{split}.txt").write_text("".join(lines * (3 if split == "dev" else 5)))
     code, out, errors = analyze("ablate", saved["att-bilstm-cnn"], "--dataset", tmp_path / "corpus", "--output", "out")
     assert (code, errors) == (0, ""), errors
     recalls = json.loads((tmp_path / "out" / "ablate.json").read_text())

@@ -24,6 +24,7 @@ def facts(curve, validation, god=500, inputs=None, **options):
 def test_a_late_best_epoch_asks_for_longer_training():
     assert advice(facts(LATE, scored(19.0))).endswith("longer training may help: --num_train_epochs 40.")
     assert advice(facts(LATE, scored(19.0), max_steps=30)).endswith("--max_steps 60.")
+    assert advice(facts([*[18.5] * 19, 19.0], scored(19.0))) == ""  # no more than chance
 
 
 def test_scores_of_all_or_nothing():
@@ -33,11 +34,16 @@ def test_scores_of_all_or_nothing():
 
 
 def test_unseen_entities_ask_for_vectors_and_rare_types_are_named():
-    for unseen, inputs, expected in ((30, None, True), (80, None, False), (30, {"a": {}}, False)):
+    for unseen, inputs, vectors, expected in (
+        (30, {}, "none", "--vectors"),
+        (80, {}, "none", ""),
+        (30, {"vectors": {}}, "auto", "english-open"),
+        (30, {"vectors": {}}, "glove.txt", ""),
+    ):
         parts = {"seen": {"seen": scored(90.0, 25), "unseen": scored(unseen, 75)}}
-        text = advice(facts(EARLY, scored(60.0, **parts), inputs=inputs))
-        assert ("--vectors auto" in text) == bool(text) == expected
+        text = advice(facts(EARLY, scored(60.0, **parts), inputs=inputs, vectors=vectors))
+        assert expected in text and bool(text) == bool(expected)
     for examples, f1, expected in ((7, 20.0, True), (500, 20.0, False), (7, 60.0, False)):
-        validation = scored(60.0, per_type={"PER": scored(70.0), "GOD": scored(f1, 5)})
+        validation = scored(60.0, per_type={"PER": scored(30.0), "GOD": scored(f1, 5)})
         text = advice(facts(EARLY, validation, examples))
         assert ("GOD has 7 examples" in text) == bool(text) == expected

@@ -2,14 +2,21 @@
 
 import shlex
 
+from conftest import REPOSITORY
+
+from hf_xorner import load_corpus
 from hf_xorner.training import parse
 from hf_xorner.training.facts import CHOSEN, command_of, options_of
 from hf_xorner.training.run import choose_options
 
 
-def chosen(words, sentences):
-    run, training, config_fields = parse(words)
-    return choose_options(run, training, config_fields, sentences), training, config_fields
+def corpus_of(words=("Ann",), label="B-PER"):
+    return load_corpus([(list(words), [label, *["O"] * (len(words) - 1)])])["train"]
+
+
+def chosen(argv, sentences, **content):
+    run, training, config_fields = parse(argv)
+    return choose_options(run, training, config_fields, sentences, corpus_of(**content)), training, config_fields
 
 
 def test_small_corpora_get_small_batches_and_more_epochs():
@@ -17,7 +24,14 @@ def test_small_corpora_get_small_batches_and_more_epochs():
     for sentences, batch, epochs in ((50, 8, 40), (500, 8, 40), (2000, 8, 16), *borders, (10**6, 32, 10)):
         options, training, config_fields = chosen([], sentences)
         sizes = {"per_device_train_batch_size": batch, "num_train_epochs": epochs}
-        assert options == {**sizes, "casing": "lower", "digits": "zero", "singleton_dropout": 0.5}
+        others = {
+            "early_stopping": 10,
+            "vectors": "none",
+            "casing": "lower",
+            "digits": "zero",
+            "singleton_dropout": 0.5,
+        }
+        assert options == {**sizes, **others}
         assert (training.per_device_train_batch_size, training.num_train_epochs) == (batch, epochs)
         assert config_fields == {"singleton_dropout": 0.5}
 
@@ -25,20 +39,37 @@ def test_small_corpora_get_small_batches_and_more_epochs():
 def test_given_options_are_kept():
     for words, missing in (
         (["--per_device_train_batch_size", "32"], {"per_device_train_batch_size"}),
-        (["--max_steps", "10"], {"num_train_epochs"}),
+        (["--max_steps", "10"], {"num_train_epochs", "early_stopping"}),
+        (["--early_stopping", "3"], {"early_stopping"}),
+        (["--eval_strategy", "no", "--load_best_model_at_end", "false"], {"early_stopping"}),
         (["--singleton_dropout", "0"], {"singleton_dropout"}),
         (["--casing", "keep"], {"casing"}),
-        (["--vectors", "glove.txt"], {"casing", "digits", "singleton_dropout"}),
+        (["--vectors", "glove.txt"], {"vectors", "casing", "digits", "singleton_dropout"}),
+        (["--vectors", "none"], {"vectors"}),
         (["--model_type", "lstm-crf"], {"singleton_dropout"}),
     ):
-        assert set(chosen(words, 500)[0]) == set(CHOSEN) - missing
+        assert set(chosen(words, 500)[0]) == {*CHOSEN, "early_stopping"} - missing
     assert chosen(["li2020/table1/cross"], 500)[0] == {}
 
 
 def test_command_of_a_run_repeats_its_choice_for_any_size():
     run, training, config_fields = parse(["--num_train_epochs", "10"])
-    choose_options(run, training, config_fields, 500)
+    choose_options(run, training, config_fields, 500, corpus_of())
     options = options_of(run, training, config_fields)
     again = parse(shlex.split(command_of(None, options))[2:])
-    assert choose_options(*again, 10**6) == {}
+    assert choose_options(*again, 10**6, corpus_of()) == {}
     assert options_of(*again) == options
+
+
+def test_english_text_gets_the_vectors_of_the_package():
+    words = (REPOSITORY / "tests" / "name_free.txt").read_text(encoding="utf-8").split()
+    assert chosen([], 500, words=words)[0]["vectors"] == "auto"
+    assert chosen([], 500, words=words[:100])[0]["vectors"] == "none"  # too few to tell
+    assert chosen([], 500, words=[word[::-1] for word in words])[0]["vectors"] == "none"
+
+
+def test_a_model_continues_with_options_for_new_types_alone():
+    words = ["--model_name_or_path", "english-open"]
+    assert chosen(words, 200, label="B-PER")[0] == {}
+    sizes = {"per_device_train_batch_size": 8, "num_train_epochs": 40, "early_stopping": 10}
+    assert chosen(words, 200, label="B-DRUG")[0] == sizes

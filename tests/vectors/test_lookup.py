@@ -6,7 +6,7 @@ from itertools import cycle
 import numpy as np
 import pytest
 from conftest import ARCHITECTURES, build_model
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hf_xorner import WordCharTokenizer
@@ -31,6 +31,7 @@ def first_known(word, fallback, words):
     return next((form for form in [word, *(forms[step] for step in fallback)] if form in words), None)
 
 
+@example(words=["A"], vectors=["a", "A"], fallback=["lower"])
 @given(
     words=st.lists(st.text("aAbB09.", min_size=1, max_size=4), min_size=1),
     vectors=st.lists(st.text("aAbB09.", min_size=1, max_size=4), unique=True),

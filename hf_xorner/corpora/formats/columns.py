@@ -47,6 +47,7 @@ class Layout(NamedTuple):
         tag: The index of the tags.
         pos: The index of the parts of speech, if there are any.
         numbered: True if the first column numbers the words of each sentence.
+        tagged: True if the first lines have ``O`` or tags of a chunk scheme.
         chunked: True if the tags are of a chunk scheme, so that they can be recognised in any column.
         named: The indices of words and tags in the options, negative from the end, if both are given.
         note: The difference to the usual columns, for the log.
@@ -58,6 +59,7 @@ class Layout(NamedTuple):
     tag: int
     pos: int | None
     numbered: bool
+    tagged: bool
     chunked: bool
     named: tuple[int, int] | None
     note: str
@@ -82,7 +84,7 @@ def read_columns(source: Input) -> Iterator[Sentence]:
     """
     path, comments, repairs = source.path, source.reading.comments, source.repairs
     layout = _layout_of(source)
-    if layout.note:
+    if layout.note and source.labelled:
         repairs.note(layout.note, str(path))
     document, documents = None, 0
     rows: list[tuple[int, list[str]]] = []
@@ -92,8 +94,8 @@ def read_columns(source: Input) -> Iterator[Sentence]:
             if not _is_comment(line, comments, bool(rows), layout):
                 rows.append((number, _split(line, layout.by_tab)))
             continue
-        if rows and (words := list(_words(rows, layout, path, repairs))):
-            yield Sentence.of_rows(words, path, layout.pos is not None, document)
+        if rows:
+            yield from source.sentence(list(_words(rows, layout, path, repairs)), layout.pos is not None, document)
         rows = []
         if begins:
             named = _DOCUMENT_ID.match(line)
@@ -112,6 +114,26 @@ def _without_document_tag(line: str) -> str:
     return "" if line[1] == "/" else f"{DOCUMENT_START} ({match[1]})" if match[1] else DOCUMENT_START
 
 
+def is_columns(source: Input) -> bool:
+    """Return True for columns: with tags, with ``-DOCSTART-``, or as many in all lines, and empty lines between some.
+
+    Labelled data that have no other format are columns.
+    """
+    if source.labelled or any(map(_begins_document, source.first_lines)):
+        return True
+    sample = sample_of(_lines_of(source.first_lines))
+    by_tab = bool(sample) and "\t" in sample[0].text
+    rows = [_split(line.text, by_tab) for line in sample]
+    columns = len(rows[0]) if rows else 1
+    if columns < 2:
+        return False
+    tagged = sum(len(row) > 1 and looks_like_tag(row[-1]) for row in rows) > len(rows) / 2
+    even = all(len(row) == columns for row in rows)
+    # Of lines of text, a few may have equally many words.
+    separated = 1 < sum(line.first for line in sample) < len(rows) / 2 and (by_tab or len(rows) > 2 * _ENOUGH)
+    return tagged or (even and separated) or any(_holds_chunks(rows, index) for index in range(columns))
+
+
 def _begins_document(line: str) -> bool:
     return line.startswith(DOCUMENT_START) and BLANK_RUN.split(line, maxsplit=1)[0] == DOCUMENT_START
 
@@ -122,7 +144,7 @@ def _is_comment(line: str, comments: str, inside_sentence: bool, layout: Layout)
     if inside_sentence or not _COMMENT.match(line):
         return False
     row = _split(line, layout.by_tab)
-    return len(row) != layout.columns or (layout.chunked and not looks_like_tag(row[layout.tag]))
+    return len(row) != layout.columns or (layout.tagged and not looks_like_tag(row[layout.tag]))
 
 
 def _split(line: str, by_tab: bool) -> list[str]:
@@ -209,6 +231,8 @@ def _layout_of(source: Input) -> Layout:
     """Return the layout of a file, recognised by its first token lines."""
     path, reading = source.path, source.reading
     sample = sample_of(_lines_of(source.first_lines), reading.comments)
+    if not sample and not source.labelled:
+        sample = [Line(1, "", True)]
     if not sample:
         raise DataError(f"{path}:1: the file holds no sentence; expected lines of a token and its tag.")
     by_tab = "\t" in sample[0].text if reading.separator == AUTO else reading.separator == "tab"
@@ -218,12 +242,16 @@ def _layout_of(source: Input) -> Layout:
     # Ignore columns at the end that are empty in all lines.
     while columns > 1 and not any(row[columns - 1] for row in rows if len(row) >= columns):
         columns -= 1
-    if columns < 2:
+    if columns < 2 and source.labelled:
         raise DataError(f"{place}: only one column; expected a token and its tag, separated by a TAB or blanks.")
     numbered = columns > 2 and _are_numbered(sample, rows)
     named_token = column_index(reading.token_column, "token_column", columns, place)
     named_tag = column_index(reading.tag_column, "tag_column", columns, place)
-    token, tag, note = recognise_columns(rows, columns, numbered, named_token, named_tag, place)
+    if columns < 2 or (named_token is not None and not source.labelled):
+        token = tag = named_token or 0
+        note = ""
+    else:
+        token, tag, note = recognise_columns(rows, columns, numbered, named_token, named_tag, place)
     if reading.pos_column is None:
         pos = 1 if columns in (3, 4) and not numbered and 1 not in (token, tag) else None
     else:
@@ -233,7 +261,10 @@ def _layout_of(source: Input) -> Layout:
     named = None
     if reading.token_column is not None and reading.tag_column is not None:
         named = int(reading.token_column), int(reading.tag_column)
-    return Layout(by_tab, columns, token, tag, pos, numbered, chunked, named, note)
+    tagged = token != tag and (chunked or all(looks_like_tag("".join(row[tag : tag + 1])) for row in rows))
+    # Lines without labels need no tag.
+    tag = tag if tagged or source.labelled else token
+    return Layout(by_tab, columns, token, tag, pos, numbered, tagged, chunked, named, note)
 
 
 def column_index(number: str | None, option: str, columns: int, place: str) -> int | None:
@@ -250,11 +281,12 @@ def column_index(number: str | None, option: str, columns: int, place: str) -> i
 
 def _are_numbered(sample: Sequence[Line], rows: Sequence[list[str]]) -> bool:
     """Return True if the first column counts the words of each sentence from 0 or 1."""
-    expected = 0
+    expected, starts = 0, False
     for line, row in zip(sample, rows, strict=True):
-        number = row[0]
-        if line.first and number in ("0", "1"):
+        number, starts = row[0], starts or line.first
+        if starts and number in ("0", "1"):
             expected = int(number)
+        starts = starts and not number.isdecimal()
         if number == str(expected):
             expected += 1
         # Ranges, and words that are not in the text, come between the others.

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 
 from ...errors import DataError
 from ...files import suffix_of
-from ..source import BLANKS, NONE, Input, Reading, Sentence, clean_lines
+from ..source import BLANKS, NONE, Input, Sentence, clean_lines
 from .columns import BLANK_RUN, column_index
 
 _BEGINS, _ENDS = "#begin document", "#end document"
@@ -39,7 +38,6 @@ def read_conll2012(source: Input) -> Iterator[Sentence]:
         DataError: If a line has too few columns, the brackets of entities do not match, entities are nested, or the
             words have been removed from the file.
     """
-    path, reading = source.path, source.reading
     document: str | None = None
     rows: list[tuple[int, list[str]]] = []
     for number, line in enumerate(chain(clean_lines(source.lines), [""]), start=1):
@@ -48,9 +46,10 @@ def read_conll2012(source: Input) -> Iterator[Sentence]:
             continue
         if rows:
             try:
-                yield _sentence(rows, path, document, reading)
+                yield _sentence(rows, source, document)
             except DataError as fault:
                 source.repairs.leave_out(fault)
+                yield from source.sentence([], False, document)
             rows = []
         if begin := _BEGIN.match(line):
             name, part = begin.groups()
@@ -59,7 +58,9 @@ def read_conll2012(source: Input) -> Iterator[Sentence]:
             document = None
 
 
-def _sentence(rows: list[tuple[int, list[str]]], path: Path, document: str | None, reading: Reading) -> Sentence:
+def _sentence(rows: list[tuple[int, list[str]]], source: Input, document: str | None) -> Sentence:
+    path, reading = source.path, source.reading
+
     def column(option: str, usual: int) -> int:
         named = column_index(getattr(reading, option), option, len(rows[0][1]), f"{path}:{rows[0][0]}")
         return usual if named is None else named
@@ -78,7 +79,8 @@ def _sentence(rows: list[tuple[int, list[str]]], path: Path, document: str | Non
                 f"{path}:{number}: the words have been removed from this file; first create a file with words from it "
                 "and your copy of OntoNotes."
             )
-    return Sentence.of_rows(words, path, any(row[3] != _NOTHING for row in words), document)._replace(tags=_iob2(cells))
+    sentence = Sentence.of_rows(words, path, any(row[3] != _NOTHING for row in words), document)
+    return sentence._replace(tags=_iob2(cells)) if source.labelled else sentence
 
 
 def _iob2(cells: list[tuple[str, str]]) -> list[str]:

@@ -63,7 +63,7 @@ def read_conllu(source: Input) -> Iterator[Sentence]:
     """
     path, reading, repairs = source.path, source.reading, source.repairs
     columns = _columns_of(path, source.first_lines, reading)
-    if reading.tag_column is None:
+    if reading.tag_column is None and source.labelled:
         name = columns.names[columns.tag].upper() + (f" ({columns.key}=)" if columns.key else "")
         repairs.note(f"the tags are read from {name}; pass tag_column for others (upos, xpos, misc)", str(path))
     document: str | None = None
@@ -73,20 +73,21 @@ def read_conllu(source: Input) -> Iterator[Sentence]:
         # A line with all columns is a word such as a hashtag, not a comment.
         if line and (line[0] != "#" or 0 < line.count("\t") == len(columns.names) - 1):
             try:
-                rows += _word(line.split("\t"), columns, path, number)
+                rows += _word(line.split("\t"), columns, source, number)
             except DataError as fault:
                 repairs.leave_out(fault)
             continue
-        if not line and rows:
-            yield Sentence.of_rows(rows, path, columns.pos is not None, document)
+        if not line:
+            yield from source.sentence(rows, columns.pos is not None, document)
             rows = []
         if begin := _DOCUMENT.fullmatch(line):
             document = begin[1] or str(documents)
             documents += 1
 
 
-def _word(row: list[str], columns: _Columns, path: Path, number: int) -> list[tuple[int, str, str, str]]:
+def _word(row: list[str], columns: _Columns, source: Input, number: int) -> list[tuple[int, str, str, str]]:
     """Return the number, word, tag and part of speech of a line; nothing for a word that is not in the text."""
+    path = source.path
     if len(row) != len(columns.names):
         fault = f"{len(row)} columns, but {len(columns.names)} are expected, separated by TABs"
         raise DataError(f"{path}:{number}: {fault}; correct the line.")
@@ -97,7 +98,7 @@ def _word(row: list[str], columns: _Columns, path: Path, number: int) -> list[tu
     token, tag = row[columns.token], row[columns.tag]
     if columns.key is not None:
         tag = dict(pair.partition("=")[::2] for pair in tag.split("|")).get(columns.key, "O")
-    if not token or not tag:
+    if not token or not (tag or not source.labelled):
         raise DataError(f"{path}:{number}: the {'tag' if token else 'token'} is empty; correct the line.")
     return [(number, token, tag, UNKNOWN if columns.pos is None else row[columns.pos])]
 

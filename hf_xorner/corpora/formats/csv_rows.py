@@ -9,17 +9,16 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
-from pathlib import Path
+from itertools import dropwhile, islice, zip_longest
 from typing import Any, NamedTuple
 
 from ...errors import DataError, first_line
 from ...files import BYTE_ORDER_MARK, suffix_of
 from ..schemes import NO_CHUNK
-from ..source import NONE, Input, Reading, Repairs, Sentence
+from ..source import NONE, Input, Record, Sentence
 from .columns import UNKNOWN, looks_like_tag, recognise_columns
 from .conllu import is_conllu
-from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, JsonRecord, sentence_of_words
+from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TEXT_KEY, TOKEN_KEYS, JsonRecord, record_of, sentence_of_words
 
 _TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text", "sentence")
 _TAG_NAMES = (
@@ -52,9 +51,10 @@ class _Columns(NamedTuple):
     Attributes:
         delimiter: The separator of the fields.
         width: The number of columns.
-        header: True if the first row names the columns.
+        names: The names of the columns in the first row; empty if it has none.
         token: The index of the words.
-        tag: The index of the tags.
+        tag: The index of the tags; None only if the words need no tags.
+        tagged: True if most of the first values there are tags.
         pos: The index of the parts of speech, if there are any.
         sentence: The index of the number or name of the sentence, if there is one.
         document: The index of the name of the document, if there is one.
@@ -65,9 +65,10 @@ class _Columns(NamedTuple):
 
     delimiter: str
     width: int
-    header: bool
+    names: list[str]
     token: int
-    tag: int
+    tag: int | None
+    tagged: bool
     pos: int | None
     sentence: int | None
     document: int | None
@@ -77,19 +78,56 @@ class _Columns(NamedTuple):
 
 
 def is_csv(source: Input) -> bool:
-    """Return True for a file ``.csv`` with separators, or whose first line or options name the columns."""
+    """Return True for a file of words whose first line names columns, or with a column of tags between commas.
+
+    Labelled data are in this format also if their suffix is ``.csv``, or if options name columns.
+    """
     lines, reading = source.first_lines, source.reading
     # Some files of columns have the suffix of CSV, but no commas.
     separated = sum(re.search("[,;\t]", line) is not None for line in lines) > sum(map(bool, lines)) / 2
-    # Only a header, or CoNLL-U, names columns.
-    named = any(not re.fullmatch(r"-?\d+", name or "0") for name in (reading.token_column, reading.tag_column))
-    header = _has_header(lines[0]) or (named and not is_conllu(source))
-    return header or (suffix_of(source.path) == ".csv" and separated)
+    is_named = suffix_of(source.path) == ".csv" and separated
+    if source.labelled:
+        # Only a header, or CoNLL-U, names columns.
+        named = any(not re.fullmatch(r"-?\d+", name or "0") for name in (reading.token_column, reading.tag_column))
+        if is_named or _names_columns(_names(lines[0], _delimiter(lines[0]))) or (named and not is_conllu(source)):
+            return True
+    try:
+        columns = _columns_of(source)
+    except DataError:
+        return False
+    if not columns.names:
+        return columns.tagged and (columns.delimiter != "\t" or is_named)
+    usual = reading.token_column is None and columns.tag is not None
+    of_words = usual and columns.names[columns.token] not in ("text", "sentence")
+    return not source.labelled and (columns.tagged or columns.lists or columns.sentence is not None or of_words)
 
 
-def _has_header(line: str) -> bool:
-    """Return True if a line names a column of words and a column of tags."""
-    return any(_names_columns(_names(line, delimiter)) for delimiter in _DELIMITERS)
+def is_table(source: Input) -> bool:
+    """Return True for rows of texts: a file with a suffix of CSV, or with TABs and a column of the text."""
+    header = source.first_lines[0].split("\t")
+    named = (source.reading.token_column or TEXT_KEY) in header and not looks_like_tag(header[-1])
+    return suffix_of(source.path) in (".csv", ".tsv") or (len(header) > 1 and named)
+
+
+def rows_to_tag(source: Input) -> Iterator[Record]:
+    """Yield the rows of texts below a header as records to tag."""
+    csv.field_size_limit(1 << 30)  # the default of 128 kB is too small for texts
+    first = next(filter(None, source.first_lines), "")
+    delimiter = max(_DELIMITERS, key=first.count)
+    lines = (line if number else line.removeprefix(BYTE_ORDER_MARK) for number, line in enumerate(source.lines))
+    rows = (item for item in _rows(source, lines, delimiter) if item[1])
+    start, names = next(rows, (0, []))
+    if len(names) > len(set(names)):
+        raise DataError(f"{source.path}:{start}: two columns have the same name; rename one of them.")
+    field = source.reading.token_column or (TEXT_KEY if TEXT_KEY in names else None)
+    for number, row in rows:
+        fields = dict(zip_longest(names, row[: len(names)]))
+        if len(row) > len(names):
+            fields[names[-1]] = delimiter.join(row[len(names) - 1 :])  # the row is written as it was
+            fault = f"{source.path}:{number}: has more fields than the header; quote the text."
+            yield Record(fields, None, fault)
+        else:
+            yield record_of(fields, field, f"{source.path}:{number}")
 
 
 def read_csv(source: Input) -> Iterator[Sentence]:
@@ -106,15 +144,15 @@ def read_csv(source: Input) -> Iterator[Sentence]:
         DataError: If the file has no columns of words and tags, a word or tag is empty, quotation marks do not match,
             the number of a sentence recurs, or no sentence ends in a long file.
     """
-    path, reading, repairs = source.path, source.reading, source.repairs
     columns = _columns_of(source)
-    if columns.note:
-        repairs.note(columns.note, str(path))
-    rows = _rows(source, columns)
-    if columns.lists:
-        yield from _sentences_of_lists(path, rows, columns, reading, repairs)
-    else:
-        yield from _sentences(path, rows, columns, repairs)
+    if columns.note and source.labelled:
+        source.repairs.note(columns.note, str(source.path))
+    rows = _rows(source, _lines(source.lines), columns.delimiter, columns.quoted)
+    rows = (item for item in rows if not (len(item[1]) == 1 and item[1][0].startswith("#")))
+    if columns.names:
+        rows = islice(dropwhile(lambda item: not any(item[1]), rows), 1, None)
+    rows = ((number, row if any(row) else []) for number, row in rows)
+    yield from (_sentences_of_lists if columns.lists else _sentences)(source, rows, columns)
 
 
 _Rows = Iterator[tuple[int, list[str]]]
@@ -127,20 +165,15 @@ def _lines(lines: Iterable[str]) -> Iterator[str]:
         yield from [line] if line[-1:] == "\n" else io.StringIO(line.replace("\r", "\n"), newline="\n")
 
 
-def _rows(source: Input, columns: _Columns) -> _Rows:
-    """Yield the rows below the header and the numbers of their first lines; rows without values are empty."""
+def _rows(source: Input, lines: Iterable[str], delimiter: str, quoted: bool = True) -> _Rows:
+    """Yield all rows and the numbers of their first lines."""
     # Without quoting, a quotation mark is an ordinary character.
-    options: dict[str, Any] = {} if columns.quoted else {"quoting": csv.QUOTE_NONE}
-    rows = csv.reader(_lines(source.lines), delimiter=columns.delimiter, strict=True, **options)
-    number, header = 1, columns.header
+    quoting: Any = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    rows = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
+    number = 1
     try:
         for row in rows:
-            if len(row) == 1 and row[0].startswith("#"):
-                pass
-            elif header and any(row):
-                header = False
-            elif not header:
-                yield number, row if any(row) else []
+            yield number, row
             number = rows.line_num + 1
     except csv.Error as error:
         raise DataError(
@@ -149,9 +182,8 @@ def _rows(source: Input, columns: _Columns) -> _Rows:
         ) from None
 
 
-def _sentences_of_lists(
-    path: Path, rows: _Rows, columns: _Columns, reading: Reading, repairs: Repairs
-) -> Iterator[Sentence]:
+def _sentences_of_lists(source: Input, rows: _Rows, columns: _Columns) -> Iterator[Sentence]:
+    reading = source.reading
     keys = {
         reading.token_column or TOKEN_KEYS[0]: columns.token,
         reading.tag_column or TAG_KEYS[0]: columns.tag,
@@ -162,9 +194,9 @@ def _sentences_of_lists(
             record = {key: _list_of(_cell(row, index)) for key, index in keys.items() if index is not None}
             record[DOCUMENT_KEY] = _cell(row, columns.document) or None
             try:
-                yield sentence_of_words(JsonRecord(f"{path}:", number, record), reading)
+                yield sentence_of_words(JsonRecord(f"{source.path}:", number, record), reading)
             except DataError as fault:
-                repairs.leave_out(fault)
+                source.repairs.leave_out(fault)
 
 
 def _list_of(cell: str) -> Any:
@@ -174,7 +206,8 @@ def _list_of(cell: str) -> Any:
     return cell if _ITEM.sub("", cell).strip("[], \n") else [ast.literal_eval(item) for item in _ITEM.findall(cell)]
 
 
-def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> Iterator[Sentence]:
+def _sentences(source: Input, rows: _Rows, columns: _Columns) -> Iterator[Sentence]:
+    path, repairs = source.path, source.repairs
     words: list[tuple[int, str, str, str]] = []
     sentence_name, document = "", None
     ended = ends_here = False
@@ -187,7 +220,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
             row = []
         if words and (not row or ends_here or (name and name != sentence_name) or (doc_id and doc_id != document)):
             ended = True
-            yield Sentence.of_rows(words, path, columns.pos is not None, document)
+            yield from source.sentence(words, columns.pos is not None, document)
             words = []
         if not row:
             continue
@@ -201,7 +234,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
                 )
             seen.add((document, name))
         sentence_name = name or sentence_name
-        fault = f"the {'tag' if token else 'token'} is empty" if not token or not tag else ""
+        fault = f"the {'tag' if token else 'token'} is empty" if not token or not (tag or not source.labelled) else ""
         if any(row[columns.width :]):
             fault = f"{len(row)} fields, but {columns.width} in the first row"
         elif "\n" in token and columns.delimiter in token:
@@ -215,8 +248,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
                 f"{path}:{number}: no sentence has ended after {_MOST_WORDS:,} words; number the sentences in a "
                 "column sentence_id, or put an empty row after each."
             )
-    if words:
-        yield Sentence.of_rows(words, path, columns.pos is not None, document)
+    yield from source.sentence(words, columns.pos is not None, document)
 
 
 def _cell(row: list[str], index: int | None) -> str:
@@ -255,11 +287,14 @@ def _columns_of(source: Input) -> _Columns:
         )
 
     token = index(reading.token_column, _TOKEN_NAMES, "words", "token_column")
-    tag = index(reading.tag_column, _TAG_NAMES, "tags", "tag_column")
+    untagged = header and not source.labelled and _first(names, _TAG_NAMES) is None
+    tag = None if untagged else index(reading.tag_column, _TAG_NAMES, "tags", "tag_column")
     by_number = all(re.fullmatch(r"-?\d+", str(name)) for name in (reading.token_column, reading.tag_column))
     if header and by_number and any(_cell(row, tag) == fields[tag or 0] for row in rows):
         header, names = False, []  # its tag is one of the others
-    token, tag, note = recognise_columns(rows, len(fields), False, token, tag, place)
+    note = ""
+    if not untagged:
+        token, tag, note = recognise_columns(rows, len(fields), False, token, tag, place)
     pos = _first(names, _POS_NAMES)
     if reading.pos_column is not None:
         named = reading.pos_column != NONE
@@ -274,9 +309,10 @@ def _columns_of(source: Input) -> _Columns:
     return _Columns(
         delimiter,
         len(fields),
-        header,
-        token,
+        names,
+        token or 0,
         tag,
+        sum(looks_like_tag(_cell(row, tag)) for row in rows) > 0.9 * len(rows) > 0,
         None if pos in (token, tag) else pos,
         next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None),
         _first(names, _DOCUMENT_NAMES),

@@ -2,16 +2,16 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK, suffix_of
 from ..schemes import UNLABELLED_TAG
-from ..source import NONE, Input, Reading, Repairs, Sentence
+from ..source import NONE, Input, Reading, Record, Sentence
 from .columns import looks_like_tag
 
 TOKEN_KEYS = ("tokens", "words")
@@ -28,13 +28,11 @@ JSON_SUFFIXES = frozenset({".jsonl", ".json", ".ndjson"})
 _BLANKS = " \t\r\n" + BYTE_ORDER_MARK
 # The beginning of JSON objects or of an array, but not of columns whose first word is a bracket.
 _JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
-# An array of records, as a line may be a list of a text and an object; what is between its elements; and an object over
-# several lines.
+# An array of records, as a line may be a list of a text and an object; and an object over several lines.
 _ARRAY = re.compile(rf'[{_BLANKS}]*\[(?!\s*")')
-_GAP = re.compile(rf"[{_BLANKS},]*")
 _LONG_OBJECT = re.compile(rf"[{_BLANKS}]*\{{([^\n]*[^}}\s])?[^\S\n]*\n\s*[^{{\s]")
-# Number of first elements of an array by which it is recognised.
-_ENOUGH = 20
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WORD = re.compile(r"[^\t\r\n]+")
 
 
 class JsonRecord(NamedTuple):
@@ -57,8 +55,8 @@ class JsonRecord(NamedTuple):
         return f"{self.source}{self.number}"
 
 
-def read_json_lines(source: Input) -> Iterator[Sentence]:
-    """Yield the sentences of a file of JSON objects, each with words and their tags; see `records`.
+def read_words(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence]:
+    """Yield the sentences of JSON objects, each with words and their tags.
 
     The words are under ``tokens`` or ``words``, their tags under ``ner_tags``, ``tags`` or ``labels``, the parts of
     speech, if any, under ``pos_tags`` or ``pos``, and the name of the document, if any, under ``doc_id``. If there are
@@ -67,7 +65,7 @@ def read_json_lines(source: Input) -> Iterator[Sentence]:
     Raises:
         DataError: If a line is not a JSON object, has no words or tags, or some are not strings.
     """
-    for record in records(source):
+    for record in stream:
         try:
             yield sentence_of_words(record, source.reading)
         except DataError as fault:
@@ -85,6 +83,40 @@ def sentence_of_words(record: JsonRecord, reading: Reading) -> Sentence:
     tags = strings(content, tag_key, place)
     pos_tags = parts_of_speech(content, reading, place)
     return Sentence(tokens, tags, record.source, record.number, pos_tags, document_of(content))
+
+
+def records_to_tag(source: Input) -> Iterator[Record]:
+    """Yield the objects of a file as records to tag; see `record_of`."""
+    faults = source.repairs.faults
+    for record in chain(records(source), [None]):
+        yield from (Record({}, None, str(fault)) for fault in faults)
+        faults.clear()
+        if record:
+            yield record_of(record.content, source.reading.token_column, record.place)
+
+
+def record_of(fields: dict[str, Any], field: str | None, place: str) -> Record:
+    """Return a record with the words or the text of a field, by default the words, or else the text, of a usual one.
+
+    Args:
+        fields: The record; a task of Label Studio has them under ``data``.
+        field: The name of the field.
+        place: Its place, for messages.
+    """
+    inner = fields.get("data")
+    for values in (fields, inner if isinstance(inner, dict) else {}):
+        # An empty list comes last, as some tools write one beside the text. Others write words as objects.
+        items = [values.get(key) for key in ([field] if field else (*TOKEN_KEYS, "tokenized_text", *TEXT_KEYS))]
+        for item in sorted(items, key=lambda item: (item == [], isinstance(item, str))):
+            if isinstance(item, str) or (isinstance(item, list) and all(isinstance(word, str) for word in item)):
+                fault = ""
+                if _SURROGATE.search("".join(item)):
+                    fault = "a character is not valid UTF-8; save it as UTF-8"
+                elif isinstance(item, list) and not all(map(_WORD.fullmatch, item)):
+                    fault = "a word is empty, or contains a TAB or a line break"
+                return Record(fields, None, f"{place}: {fault}.") if fault else Record(fields, item)
+    present, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join((TEXT_KEY, *TOKEN_KEYS))
+    return Record(fields, None, f"{place}: no text or list of words in {names}; name one of {present} as field.")
 
 
 def names_of_classes(numbers: Any, names: Sequence[str]) -> Any:
@@ -149,22 +181,23 @@ def _usual_form(value: Any) -> Any:
 def _values(source: Input) -> Iterator[tuple[str, int, Any]]:
     """Yield the source, the number and the value of the lines of a file, or of the elements of the array in it."""
     if _ARRAY.match(source.sample) or _LONG_OBJECT.match(source.sample):
-        value = _decoded("".join(source.lines).strip(_BLANKS), f"{source.path}")
+        value = _decoded("".join(source.lines).strip(_BLANKS), f"{source.path}", source.labelled)
         for number, element in enumerate(value if type(value) is list else [value], start=1):
             yield f"{source.path}, record ", number, element
         return
     for number, line in enumerate(source.lines, start=1):
         if line := line.strip(_BLANKS):
             try:
-                yield f"{source.path}:", number, _decoded(line, f"{source.path}:{number}")
+                yield f"{source.path}:", number, _decoded(line, f"{source.path}:{number}", source.labelled)
             except DataError as fault:
                 source.repairs.leave_out(fault)
 
 
-def _decoded(text: str, place: str) -> Any:
+def _decoded(text: str, place: str, labelled: bool) -> Any:
     try:
         value = json.loads(text)
-        if "\\ud" in text.lower():
+        # Of records to tag, only the text or words are checked.
+        if labelled and "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()  # fails for lone surrogates
         return value
     except (ValueError, RecursionError) as error:
@@ -176,39 +209,18 @@ def is_json(source: Input) -> bool:
     return suffix_of(source.path) in JSON_SUFFIXES or _JSON.match(source.sample) is not None
 
 
-def is_json_of_spans(source: Input) -> bool:
-    """Return True if the first record of JSON is a text with spans; bad records before it may be skipped."""
-    if not is_json(source):
-        return False
-    text, decoder = source.sample, json.JSONDecoder()
-    if array := _ARRAY.match(text):
-        # The sample has only the first elements.
-        elements: list[Any] = []
-        at = array.end()
-        with suppress(ValueError, RecursionError):
-            while len(elements) < _ENOUGH:
-                value, at = decoder.raw_decode(text, _GAP.match(text, at).end())  # type: ignore[union-attr]
-                elements.append(value)
-        text = "\n".join(map(json.dumps, elements))
-    with suppress(DataError):  # which the reader raises, too
-        first = next(records(Input(source.path, source.reading, Repairs(source.reading), text=text)), None)
-        return first is not None and kind_of_record(first.content, source.reading) == "spans"
-    return False
-
-
-def kind_of_record(record: Mapping[str, Any], reading: Reading) -> str:
-    """Return the kind of a JSON object: ``"jsonl"`` for words and tags, ``"spans"`` for a text and spans."""
-    if reading.token_column is not None and reading.token_column in record:
-        return "spans" if isinstance(record[reading.token_column], str) else "jsonl"
+def has_text(record: Mapping[str, Any], field: str | None) -> bool:
+    """Return True for an object with a text and spans, or False for one with words and tags."""
+    if field is not None and field in record:
+        return isinstance(record[field], str)
     if is_task(record):
-        return "spans"
-    if not any(isinstance(record.get(key), str) for key in TEXT_KEYS):
-        return "jsonl"
+        return True
     words = [record[key] for key in TOKEN_KEYS if isinstance(record.get(key), list)]
-    if any(words):
-        return "jsonl" if any(value and {str} == set(map(type, value)) for value in words) else "spans"
-    # Records with spans have no tags, so an empty list with tags is one of words.
-    return "jsonl" if words and any(key in record for key in TAG_KEYS[:2]) else "spans"
+    of_words = any({*map(type, value)} == {str} for value in words)
+    if not any(words):
+        # Records with spans have no tags, so an empty list with tags is one of words.
+        of_words = bool(words) and any(key in record for key in TAG_KEYS[:2])
+    return any(isinstance(record.get(key), str) for key in TEXT_KEYS) and not of_words
 
 
 def is_task(record: Mapping[str, Any]) -> bool:

@@ -30,7 +30,7 @@ def read_spacy(source: Input) -> Iterator[Sentence]:
         raise DataError(
             f"{path}: not a valid DocBin file of spaCy ({first_line(error)}); save or download it again."
         ) from error
-    if not any(doc.has_annotation("ENT_IOB") for doc in docs):
+    if source.labelled and not any(doc.has_annotation("ENT_IOB") for doc in docs):
         raise DataError(f"{path}: no document has annotated entities; set doc.ents before saving.")
     several = any(token.is_sent_start for doc in docs for token in doc[1:])
     for number, doc in enumerate(docs):

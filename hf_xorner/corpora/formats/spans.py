@@ -2,8 +2,8 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from tokenizers import Regex
@@ -13,7 +13,17 @@ from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
 from ...models.word_rule import WORD_PATTERN
 from ..source import ANNOTATION_SUFFIX, TEXT_SUFFIX, Input, Reading, Repairs, Sentence, text_of
-from .json_lines import TEXT_KEYS, JsonRecord, document_of, find_key, is_task, parts_of_speech, records
+from .json_lines import (
+    TEXT_KEYS,
+    JsonRecord,
+    document_of,
+    find_key,
+    has_text,
+    is_task,
+    parts_of_speech,
+    read_words,
+    records,
+)
 
 SPAN_KEYS = ("spans", "entities", "labels", "label", "ents", "annotations", "annotation")
 WORD_KEY = "tokens"
@@ -54,8 +64,16 @@ class WordSpans(NamedTuple):
     ends: Sequence[int]
 
 
-def read_spans(source: Input) -> Iterator[Sentence]:
-    """Yield the texts of a file of JSON objects with labelled spans, each as a sentence; see `records`.
+def read_json(source: Input) -> Iterator[Sentence]:
+    """Yield the sentences of a file of JSON objects, of which the first has words and tags, or a text and spans."""
+    stream = records(source)
+    if first := next(stream, None):
+        read = read_spans if has_text(first.content, source.reading.token_column) else read_words
+        yield from read(source, chain([first], stream))
+
+
+def read_spans(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence]:
+    """Yield the texts of JSON objects with labelled spans, each as a sentence.
 
     The text is under ``text``, ``data`` or ``content``. The spans are under the first of ``spans``, ``entities``,
     ``labels``, ``label``, ``ents``, ``annotations`` and ``annotation`` that a record has; without these keys it has no
@@ -76,7 +94,7 @@ def read_spans(source: Input) -> Iterator[Sentence]:
     path, reading, repairs = source.path, source.reading, source.repairs
     span_keys = SPAN_KEYS if reading.tag_column is None else (reading.tag_column,)
     any_record = any_spans = False
-    for record in _accepted(source):
+    for record in _accepted(source, stream):
         span_key = next((key for key in span_keys if key in record.content), None)
         any_record, any_spans = True, any_spans or span_key is not None
         try:
@@ -113,11 +131,11 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, rep
 # --- Records ---------------------------------------------------------------------------------------------------------
 
 
-def _accepted(source: Input) -> Iterator[JsonRecord]:
+def _accepted(source: Input, stream: Iterable[JsonRecord]) -> Iterator[JsonRecord]:
     """Yield the records of a file that were not rejected or skipped; tasks of Label Studio become records of spans."""
     tasks: set[str] = set()
     reading, repairs = source.reading, source.repairs
-    for record in records(source):
+    for record in stream:
         content, place = record.content, record.place
         task = str(content.get("id")) if _MIN_KEY in content and "id" in content else None
         if content.get("answer") in _REFUSALS:

@@ -1,5 +1,7 @@
 """Read tables: datasets, Parquet and Arrow files."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +12,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, load_from_disk
 from datasets.table import InMemoryTable, MemoryMappedTable
 
 from ...errors import DataError, first_line
-from ..source import Input, Reading, Sentence
+from ..source import Input, Reading, Record, Sentence
 from .json_lines import (
     DOCUMENT_KEY,
     POS_KEYS,
@@ -19,30 +21,42 @@ from .json_lines import (
     JsonRecord,
     find_key,
     names_of_classes,
+    record_of,
     sentence_of_words,
 )
 
-# Rows of a batch.
-_ROWS = 1000
+# Rows of a batch, of labelled data and of records to tag, which may be long.
+_ROWS, _FEW = 1000, 64
 
 
 def read_table(source: Input) -> Iterator[Sentence]:
     """Yield the rows of a file of Parquet or Arrow (stream or Feather); see `sentences_of_table`."""
-    path = source.path
+    opened = _opened(source.path)
+    dataset = opened if isinstance(opened, Dataset) else Dataset(InMemoryTable(opened.read()))
+    return sentences_of_table(dataset, str(source.path), source.reading)
+
+
+def records_of_table(source: Input) -> Iterator[Record]:
+    """Yield the rows of a file as records to tag, in constant memory."""
+    opened = _opened(source.path)
+    batches = opened.with_format("arrow").iter(_FEW) if isinstance(opened, Dataset) else opened.iter_batches(_FEW)
+    for number, row in enumerate(row for batch in batches for row in batch.to_pylist()):
+        yield record_of(row, source.reading.token_column, f"{source.path}, row {number}")
+
+
+def _opened(path: Path) -> Dataset | pq.ParquetFile:
     name = str(path.absolute())
     try:
         with path.open("rb") as file:
             beginning = file.read(6)
         if beginning.startswith(b"PAR1"):
-            dataset = Dataset(InMemoryTable(pq.ParquetFile(path).read()))
-        elif beginning == b"ARROW1":
-            dataset = Dataset(MemoryMappedTable(pa.ipc.open_file(pa.memory_map(name)).read_all(), name))
-        else:
-            dataset = Dataset.from_file(name)
+            return pq.ParquetFile(path)
+        if beginning == b"ARROW1":
+            return Dataset(MemoryMappedTable(pa.ipc.open_file(pa.memory_map(name)).read_all(), name))
+        return Dataset.from_file(name)
     # The libraries' errors for a damaged file have no common type.
     except Exception as error:
         raise _unsound(path, error) from error
-    return sentences_of_table(dataset, str(path), source.reading)
 
 
 def _unsound(path: Path, error: Exception) -> DataError:

@@ -35,7 +35,7 @@ export class WordTokenizer {
     this.pieces = facts.pieces ? new WordPieces(facts.pieces, Tokenizer) : null;
     this.pattern = new RegExp(facts.pattern, "gv");
     this.ids = new Map(facts.words.map((word, id) => [word, id]));
-    this.forms = facts.forms; // [casing, digits] of each form under which a word is looked up after itself
+    this.forms = facts.forms; // [casing, digits] of each form under which a word is looked up
     this.maxWordChars = facts.max_word_chars;
     this.characters = new Uint32Array(CODE_POINTS);
     let start = 0;
@@ -52,7 +52,7 @@ export class WordTokenizer {
 
   /** The id of a word; the forms of a word are those of `WordLookup.forms`. */
   wordId(word) {
-    let id = this.ids.get(word);
+    let id;
     for (let n = 0; id === undefined && n < this.forms.length; n++) {
       const [casing, digits] = this.forms[n];
       let form = digits === "zero" ? word.replace(/\p{Nd}/gu, "0") : word;
