@@ -20,8 +20,6 @@ from .errors import DataError
 
 #: Files in the folder of a model: the facts of its training run, its card, and its graph if it is exported.
 FACTS_FILE, CARD_FILE, GRAPH_FILE = "facts.json", "README.md", "model.onnx"
-#: Held-out sentences from which the card takes its examples; not published.
-EXAMPLES_FILE = "examples.txt"
 
 #: The folders of the package's models by the short names that users type; pyproject.toml names the folders as well.
 PACKAGED = {"english": "english-ner-small", "english-open": "english-ner-open"}

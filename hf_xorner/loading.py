@@ -58,16 +58,14 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
 
 def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> TaggerConfig:
     """Load the config of a tagger; see `load`."""
-    source = model_folder(source)
-    with _reading(source, "config"):
+    with _reading(source, "config") as source:
         read_settings(source, CONFIGS, trust_remote_code, **hub)
         return AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
 
 
 def load_tokenizer(source: str, *, trust_remote_code: bool = False, **hub: Any) -> WordCharTokenizer:
     """Load the tokenizer of a tagger; see `load`."""
-    source = model_folder(source)
-    with _reading(source, "tokenizer"):
+    with _reading(source, "tokenizer") as source:
         read_settings(source, [None], trust_remote_code, TOKENIZER_CONFIG_FILE, **hub)
         return AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
 
@@ -77,8 +75,7 @@ def load_model(
 ) -> TaggerForTokenClassification:
     """Load the weights of a tagger, which must match the config exactly; see `load`."""
     check_fit(config, tokenizer)
-    source = model_folder(source)
-    with _reading(source, "weights"), without_bars():
+    with _reading(source, "weights") as source, without_bars():
         check_size(source, AutoModelForTokenClassification, config, **options)
         model, report = AutoModelForTokenClassification.from_pretrained(
             source, config=config, use_safetensors=True, output_loading_info=True, **options
@@ -138,11 +135,11 @@ def moved(model: Any, device: str | torch.device) -> Any:
 
 
 @contextmanager
-def _reading(source: str, part: str) -> Iterator[None]:
-    """Convert any error in loading a part into a DataError with one sentence."""
+def _reading(source: str, part: str) -> Iterator[str]:
+    """Yield the folder or repository of a model, and convert any error in loading a part into a DataError."""
     try:
         with no_panic():
-            yield
+            yield model_folder(source)
     # The errors for missing folders, no network and broken files have no common type.
     except Exception as error:
         missing = "" if Path(source).exists() else "there is no such folder, and "

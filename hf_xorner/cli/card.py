@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from ..corpora.hold_out import EXAMPLES_FILE
 from ..files import expanded, read_text
 from ..hub.card import write_card
 from ..options import option, read_options
@@ -41,8 +43,11 @@ class Options:
 def run(words: Sequence[str]) -> None:
     """Write the card."""
     options = vars(read_options(Options, words))
-    file = options.pop("sentences")
-    text = read_text(expanded(file), "utf-8-sig") if file else ""
+    model, file = options.pop("model"), options.pop("sentences")
+    path = expanded(file) if file else Path(model, EXAMPLES_FILE)
+    text = read_text(path, "utf-8-sig") if file or path.is_file() else ""
     options["sentences"] = [line for line in text.splitlines() if line.strip()]
     options["base_models"] = tuple(options.pop("base_model"))
-    print(f"written: {write_card(options.pop('model'), **options)}")
+    print(f"written: {write_card(model, **options)}")
+    if text and not file:
+        print(f"Its example sentences are held-out ones of the corpus ({path}); --sentences names others.")

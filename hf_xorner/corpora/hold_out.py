@@ -13,6 +13,8 @@ from .splits import SPLITS
 _log = logging.getLogger(__name__)
 
 VALIDATION = "validation"
+#: Held-out sentences in the folder of a model, as examples for `hf-xorner card`; not published.
+EXAMPLES_FILE = "examples.txt"
 #: The seed of the order in which documents or sentences are held out. Changing it changes the held-out sentences.
 SEED = 13
 #: With fewer documents than this, single sentences are held out.

@@ -18,23 +18,19 @@ from transformers.utils import SAFE_WEIGHTS_NAME
 
 from ..corpora.splits import SPLITS
 from ..evaluation.plots import CURVE_FILE, draw_curve
-from ..files import CARD_FILE, EXAMPLES_FILE, FACTS_FILE, HUB_NAME, PACKAGED, read_text, sha256_of, write_whole
+from ..files import CARD_FILE, FACTS_FILE, HUB_NAME, PACKAGED, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
 from ..training.facts import AGREEMENT, read_facts, whole_facts
 from ..vectors.distill import ORIGIN
 from .checks import published_files, run_without_package
 
-#: Invented sentences of news and tweets, for models of the named corpora.
+#: Invented sentences of news and tweets; a card that `publish` writes by itself has no text of the corpus.
 SENTENCES = (
     "Marta Olsen flew from Oslo to Lisbon to meet the board of Fernbridge Bank .",
     "@jonas_k anyone else watching The Lantern Keepers at the Roxton tonight ?",
     "The Quellan Institute in Geneva tested the Aurora X2 phone against its German rivals .",
-    "President Adela Moreau will visit Japan in March 2031 with two French ministers .",
-    "Tickets for Blue Harbour's concert in Berlin cost $45 on Monday at 7 p.m. .",
-    "In 1887 the painter Tove Lindqvist finished Winter at Skagen for the Danish queen .",
     "The Marlow Act was passed by the Senate of Westmark on 4 May 1912 .",
-    "Hurricane Petra reached Cádiz , and Red Lantern Relief sent 12 ships .",
 )
 _EXAMPLES = 4
 # With fewer entities than this, a single entity changes recall by over three points.
@@ -61,8 +57,7 @@ def write_card(
     Args:
         folder: The model's folder, with its facts.
         seeds_of: Folders of runs that only differ in their seed.
-        sentences: Sentences from which examples are chosen; by default held-out sentences of the corpus that
-            training wrote, or the built-in ones.
+        sentences: Sentences from which examples are chosen; by default the built-in ones.
         name: The model's name; by default the name of its folder.
         overwrite: Replace an existing card.
         metadata: `license`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
@@ -84,8 +79,6 @@ def write_card(
         card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
         card.text()
         card = replace(card, drawn=draw_curve(facts["curve"], folder / CURVE_FILE))
-    if not sentences and (folder / EXAMPLES_FILE).is_file():
-        sentences = read_text(folder / EXAMPLES_FILE).splitlines()
     # Without a minimum score, as in the pipeline of the snippet.
     chosen = varied(Tagger.from_pretrained(str(folder), min_score=0), sentences or SENTENCES)
     card = replace(

@@ -24,24 +24,14 @@ from transformers.utils import CONFIG_NAME
 
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, corpus_fingerprint, words_and_tags
-from ..corpora.hold_out import hold_out
+from ..corpora.hold_out import EXAMPLES_FILE, hold_out
 from ..corpora.load import NAMED_CORPORA, Source, inputs_of, name_of
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.scores import measure_of
-from ..files import (
-    EXAMPLES_FILE,
-    FACTS_FILE,
-    GRAPH_FILE,
-    check_apart,
-    expanded,
-    locked,
-    model_folder,
-    open_bytes,
-    write_whole,
-)
+from ..files import FACTS_FILE, GRAPH_FILE, check_apart, expanded, locked, model_folder, open_bytes, write_whole
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
@@ -245,10 +235,9 @@ class TrainingRun(NamedTuple):
 
     def _leave_one_checkpoint(self, folder: Path) -> None:
         """Delete all checkpoints but the best, or else the last, unless the user set their number."""
-        checkpoints = numbered_checkpoints(folder)
-        if "save_total_limit" not in (self.run.explicit or ()) and checkpoints:
-            best = folder / Path(self.trainer.state.best_model_checkpoint or "").name
-            for path in {*checkpoints} - {best if best in checkpoints else checkpoints[-1]}:
+        if "save_total_limit" not in (self.run.explicit or ()):
+            best = Path(self.trainer.state.best_model_checkpoint or "").name
+            for path in sorted(numbered_checkpoints(folder), key=lambda path: path.name == best)[:-1]:
                 shutil.rmtree(path)
 
     def _write_examples(self, folder: Path) -> None:

@@ -13,6 +13,7 @@ from statistics import mean, stdev
 import pytest
 from huggingface_hub import ModelCard
 
+from hf_xorner.cli import main
 from hf_xorner.hub import card as module
 from hf_xorner.hub.card import Card, error_rows, write_card
 from hf_xorner.registration import CONFIGS
@@ -96,11 +97,14 @@ def test_the_card_has_the_facts_of_the_run(folder, facts, forked_offline):
     assert not re.search(r"[ \t]$|\n{3}", text, re.MULTILINE)
 
 
-def test_the_examples_are_held_out_sentences_of_the_corpus(folder, without_process):
+def test_the_command_takes_examples_from_the_corpus(folder, without_process, capsys):
     examples = (folder / "examples.txt").read_text().splitlines()
     assert len(examples) == 3
-    data = ModelCard(write_card(folder).read_text()).data
-    assert {row["text"] for row in data.widget} <= set(examples)
+    main("card", [str(folder)])
+    assert {row["text"] for row in ModelCard((folder / "README.md").read_text()).data.widget} <= set(examples)
+    assert "of the corpus" in capsys.readouterr().out
+    text = write_card(folder, overwrite=True).read_text()  # as `publish` does
+    assert not any(example in text for example in examples)
 
 
 def test_the_metadata_are_those_of_the_hub(facts):
