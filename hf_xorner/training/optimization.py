@@ -133,7 +133,7 @@ class Nadam(Optimizer):
         weight −= lr · √(1 − β2^t) / (1 − β1^t) · (β1·m + (1 − β1)·g) / (√v + ε)
 
     `torch.optim.NAdam` differs: β1 follows a schedule, and the bias of m and g is corrected separately. Here, ε is
-    added to an uncorrected √v, so in the first steps it has more weight than in Adam.
+    added to an uncorrected √v, so in the first steps it has more weight than in PyTorch's Adam.
 
     Gradients are dense: the embedding of a word that is not in the batch still moves by its momentum. TensorFlow's
     sparse gradients decayed m and v of every embedding but only moved those of the batch. t counts the steps of each

@@ -271,7 +271,10 @@ class GlinerTeacher(SpanTeacher):
 
         self.types = list(types)
         try:
-            cached_file(source, SAFE_WEIGHTS_NAME)  # without this file, the package would read a pickle
+            if cached_file(source, SAFE_WEIGHTS_NAME, _raise_exceptions_for_missing_entries=False) is None:
+                raise OSError(  # the package would read a pickle
+                    f"it has no {SAFE_WEIGHTS_NAME}; save it by its save_pretrained(…, safe_serialization=True)"
+                )
             self.model = GLiNER.from_pretrained(source).to(device)
         # The errors (no such folder, no network, broken files) have no common type.
         except Exception as error:

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from transformers import initialization as init
 from transformers.utils.generic import maybe_autocast
 
-from .layers import readable
+from .layers import length_mask, readable
 
 #: Words whose products are in memory at a time, in inference.
 WORDS_IN_BLOCK = 1 << 14
@@ -34,8 +34,7 @@ class Packing(NamedTuple):
     def of(cls, lengths: Tensor, time: int) -> Packing:
         """Pack right-padded sentences (B, T) of the given lengths (B,)."""
         rows = lengths.argsort(descending=True, stable=True)
-        position = torch.arange(time, device=lengths.device)
-        under_way = position.unsqueeze(1) < lengths[rows]  # (T, B)
+        under_way = length_mask(lengths[rows], time).t()  # (T, B)
         size = under_way.sum(1)
         step, rank = under_way.nonzero(as_tuple=True)
         row = rows[rank]

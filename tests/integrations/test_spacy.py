@@ -75,7 +75,7 @@ def test_tokens_of_white_space_are_left_out(pipeline, tagger):
 
 def test_white_space_inside_of_an_entity_is_part_of_it():
     class Fixed:
-        def tag(self, items):
+        def pipe(self, items):
             assert items == [["in", "New", "York", "now"]]
             return [[Entity(label="LOC", text="New York", start=3, end=11, word_start=1, word_end=3, score=0.5)]]
 
@@ -112,13 +112,14 @@ def test_the_default_model_is_the_english_one():
 def test_a_batch_that_fails_goes_to_the_error_handler(pipeline, monkeypatch):
     nlp = pipeline()
     tagger = nlp.get_pipe("hf_xorner").tagger
+    pipe = tagger.pipe
 
-    def pipe(items):
+    def pipe_or_fail(items):
         if "fails" in items[-1]:
             raise RuntimeError("memory is full")
-        return tagger(items)
+        return pipe(items)
 
-    monkeypatch.setattr(tagger, "pipe", pipe)
+    monkeypatch.setattr(tagger, "pipe", pipe_or_fail)
     texts = [*TEXTS[:3], "this", "one", "fails"]
     with pytest.raises(RuntimeError, match="memory"):
         list(nlp.pipe(texts, batch_size=3))

@@ -81,6 +81,11 @@ def test_options_of_an_ablation_match_the_paper():
     assert (training.optimizer, training.learning_rate, training.num_train_epochs) == ("nadam", 0.001, 1600)
     _, training, _ = parse(["chen2019/table5/dfn"])
     assert (training.learning_rate, training.epoch_decay, training.num_train_epochs) == (0.02, 0.02, 200)
+    _, training, fields = parse(["chen2019/table3/id-cnn-crf"])
+    assert (training.learning_rate, training.adam_beta2, training.per_device_train_batch_size) == (1e-4, 0.999, 32)
+    assert (fields["dropout"], fields["word_dropout"], fields["dropout_penalty"]) == (0.75, 0.15, 1e-6)
+    for row in ("ma2016/table3/blstm-cnn", "lample2016/table5/lstm"):
+        assert parse([row])[2]["loss_reduction"] == "token"
     _, training, _ = parse(["lample2016/table1/s-lstm"])
     assert (training.learning_rate, training.momentum, training.per_device_train_batch_size) == (0.01, 0, 1)
 

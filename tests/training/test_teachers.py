@@ -204,3 +204,24 @@ def test_a_pipeline_of_spacy_is_a_teacher(tmp_path):
     words = [["in", "New", "York", "now"]]
     found = best_labels(mean_probabilities([teacher], words, teacher.labels, {})[0].numpy(), teacher.labels)
     assert found[1:3] == ["B-GPE", "I-GPE"]
+
+
+def test_a_gliner_is_a_teacher(tmp_path):
+    """A tiny random model of the package: its spans are those that the package itself returns."""
+    gliner = pytest.importorskip("gliner")
+    torch.manual_seed(0)
+    stock(tmp_path / "encoder", kind=BertModel)
+    config = gliner.GLiNERConfig(model_name=str(tmp_path / "encoder"), hidden_size=8, max_len=64)
+    gliner.GLiNER.from_config(config, backbone_from_pretrained=True).save_pretrained(
+        tmp_path / "gliner", safe_serialization=True
+    )
+    types, words = ["person", "job title"], ["ann", "met", "zeus", "in", "oslo", "."]
+    (teacher,) = teachers_of([f"gliner:{tmp_path / 'gliner'}"], CPU, types)
+    (expected,) = teacher.model.inference([" ".join(words)], types, threshold=0.1)
+    tags = ["O"] * len(words)
+    for span in expected:
+        inside = range(" ".join(words)[: span["start"]].count(" "), " ".join(words)[: span["end"]].count(" ") + 1)
+        for number, word in enumerate(inside):
+            tags[word] = "?" if span["score"] < 0.5 else ("I-" if number else "B-") + span["label"].replace(" ", "_")
+    found = best_labels(mean_probabilities([teacher], [words], teacher.labels, {})[0].numpy(), teacher.labels)
+    assert found == tags and expected
