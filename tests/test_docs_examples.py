@@ -75,3 +75,10 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
     ]
     assert "Nordwind Energy <small><b>ORG" in shown[0]
     assert "korlitea <small><b>DRINK" in shown[1]
+
+
+@pytest.mark.slow
+def test_a_large_model_teaches_a_small_one(tmp_path):
+    lines = printed_by("large_to_small.py", folder=tmp_path)
+    assert float(lines[-2].removeprefix("agreement with the teacher: ")) > 95
+    assert float(lines[-1].removeprefix("F1 on the corpus' test split: ")) > 95
