@@ -26,11 +26,12 @@ EXAMPLES = (
 
 
 DESCRIPTION = (
-    "Tag a text, or texts (one per line), CoNLL columns, JSON (one object per line, or an array), CSV or Parquet, also "
-    "compressed by gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. An argument that "
-    "contains a blank and is not the name of a file is a text. Records are written in order; a terminal shows texts "
-    "with their entities in colour. An output is called NAME.partial until it is complete. A "
-    "folder of inputs becomes a folder of outputs; a second run writes those that are missing."
+    "Tag a text, or texts (one per line), CoNLL columns, JSON (one object per line, or an array), CSV, Parquet or any "
+    "other format that `hf-xorner data` reads, also compressed by gzip: a file, a folder of files, - for standard "
+    "input, or owner/name on the Hub. An argument that contains a blank and is not the name of a file is a text. "
+    "Records are written in order; a terminal shows texts with their entities in colour. An output is called "
+    "NAME.partial until it is complete. A folder of inputs becomes a folder of outputs; a second run writes those that "
+    "are missing."
 )
 
 

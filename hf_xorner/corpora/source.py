@@ -294,6 +294,7 @@ class Input:
     def _content(self) -> tuple[str, Iterator[str]]:
         if self.raw_lines is None:
             text = text_of(self.path, self.reading, self.repairs) if self.text is None else self.text
+            text = text.removeprefix(BYTE_ORDER_MARK)
             return text[: text.find("\n", _SAMPLE) + 1 or None], io.StringIO(text, newline="\n")
         data = bytearray()
         for line in self.raw_lines:
@@ -306,6 +307,7 @@ class Input:
             if 0 in data:
                 raise
             text, encoding = data.decode("utf-8", "surrogateescape"), "utf-8"
+        text = text.removeprefix(BYTE_ORDER_MARK)
         rest = (line.decode(encoding, "surrogateescape") for line in self.raw_lines)
         return text, chain(io.StringIO(text, newline="\n"), rest)
 
@@ -316,7 +318,7 @@ class Input:
 
     @property
     def lines(self) -> Iterator[str]:
-        r"""The lines of the text with their ends, of which only ``\n`` separates lines."""
+        r"""The lines with their ends, without the byte-order mark of a file; only ``\n`` separates lines."""
         return self._content[1]
 
     def sentence(self, rows: Sequence[tuple[int, str, str, str]], with_pos: bool, doc_id: str | None) -> list[Sentence]:

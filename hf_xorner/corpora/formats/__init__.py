@@ -77,8 +77,7 @@ def _lines_to_tag(source: Input) -> Iterator[Record]:
     if (field := source.reading.token_column) is not None:
         raise DataError(f"{source.path}: field={field!r}, but a line of text has no fields; leave it out.")
     for number, line in enumerate(source.lines, start=1):
-        text = line.rstrip("\r\n") if number > 1 else line.rstrip("\r\n").removeprefix(BYTE_ORDER_MARK)
-        yield record_of({TEXT_KEY: text}, TEXT_KEY, f"{source.path}:{number}")
+        yield record_of({TEXT_KEY: line.rstrip("\r\n")}, TEXT_KEY, f"{source.path}:{number}")
 
 
 _COLUMN_SUFFIXES = ".conll .conll03 .tab .col .data .ner .annotated .crf .bio .bio2 .iob .iob1 .iob2 .bioes .bmes"

@@ -89,7 +89,7 @@ def is_csv(source: Input) -> bool:
     if source.labelled:
         # Only a header, or CoNLL-U, names columns.
         named = any(not re.fullmatch(r"-?\d+", name or "0") for name in (reading.token_column, reading.tag_column))
-        if is_named or _names_columns(_names(lines[0], _delimiter(lines[0]))) or (named and not is_conllu(source)):
+        if is_named or _names_columns(lines[0], _delimiter(lines[0])) or (named and not is_conllu(source)):
             return True
     try:
         columns = _columns_of(source)
@@ -114,8 +114,7 @@ def rows_to_tag(source: Input) -> Iterator[Record]:
     csv.field_size_limit(1 << 30)  # the default of 128 kB is too small for texts
     first = next(filter(None, source.first_lines), "")
     delimiter = max(_DELIMITERS, key=first.count)
-    lines = (line if number else line.removeprefix(BYTE_ORDER_MARK) for number, line in enumerate(source.lines))
-    rows = (item for item in _rows(source, lines, delimiter) if item[1])
+    rows = (item for item in _rows(source, source.lines, delimiter) if item[1])
     start, names = next(rows, (0, []))
     if len(names) > len(set(names)):
         raise DataError(f"{source.path}:{start}: two columns have the same name; rename one of them.")
@@ -124,8 +123,7 @@ def rows_to_tag(source: Input) -> Iterator[Record]:
         fields = dict(zip_longest(names, row[: len(names)]))
         if len(row) > len(names):
             fields[names[-1]] = delimiter.join(row[len(names) - 1 :])  # the row is written as it was
-            fault = f"{source.path}:{number}: has more fields than the header; quote the text."
-            yield Record(fields, None, fault)
+            yield Record(fields, None, f"{source.path}:{number}: has more fields than the header; quote the text.")
         else:
             yield record_of(fields, field, f"{source.path}:{number}")
 
@@ -270,7 +268,7 @@ def _columns_of(source: Input) -> _Columns:
     delimiter = _delimiter(first)
     fields = _fields(first, delimiter)
     header = not any(map(looks_like_tag, fields[1:]))
-    names = _names(first, delimiter) if header else []
+    names = list(map(_normal, fields)) if header else []
     rows = _sample(lines[filled[header] :] if header < len(filled) else [], delimiter)
 
     def index(name: str | None, usual: Sequence[str], content: str, option: str) -> int | None:
@@ -324,16 +322,13 @@ def _columns_of(source: Input) -> _Columns:
 
 
 def _delimiter(line: str) -> str:
-    named = (delimiter for delimiter in _DELIMITERS if _names_columns(_names(line, delimiter)))
+    named = (delimiter for delimiter in _DELIMITERS if _names_columns(line, delimiter))
     return next(named, max(_DELIMITERS, key=line.count))
 
 
-def _names_columns(names: Sequence[str]) -> bool:
+def _names_columns(line: str, delimiter: str) -> bool:
+    names = list(map(_normal, _fields(line, delimiter)))
     return _first(names, _TOKEN_NAMES) is not None and _first(names, _TAG_NAMES) is not None
-
-
-def _names(line: str, delimiter: str) -> list[str]:
-    return [_normal(name) for name in _fields(line, delimiter)]
 
 
 def _sample(lines: Sequence[str], delimiter: str) -> list[list[str]]:

@@ -31,6 +31,7 @@ _JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\
 # An array of records, as a line may be a list of a text and an object; and an object over several lines.
 _ARRAY = re.compile(rf'[{_BLANKS}]*\[(?!\s*")')
 _LONG_OBJECT = re.compile(rf"[{_BLANKS}]*\{{([^\n]*[^}}\s])?[^\S\n]*\n\s*[^{{\s]")
+_KEYS = (*TOKEN_KEYS, "tokenized_text", *TEXT_KEYS)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r"[^\t\r\n]+")
 
@@ -106,8 +107,8 @@ def record_of(fields: dict[str, Any], field: str | None, place: str) -> Record:
     inner = fields.get("data")
     for values in (fields, inner if isinstance(inner, dict) else {}):
         # An empty list comes last, as some tools write one beside the text. Others write words as objects.
-        items = [values.get(key) for key in ([field] if field else (*TOKEN_KEYS, "tokenized_text", *TEXT_KEYS))]
-        for item in sorted(items, key=lambda item: (item == [], isinstance(item, str))):
+        items = [values[key] for key in ([field] if field else _KEYS) if key in values]
+        for item in sorted(items, key=lambda item: (item == [], isinstance(item, str))) if len(items) > 1 else items:
             if isinstance(item, str) or (isinstance(item, list) and all(isinstance(word, str) for word in item)):
                 fault = ""
                 if _SURROGATE.search("".join(item)):
