@@ -161,7 +161,7 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
         several = isinstance(value, list)
         for number, name in enumerate(value if several else [value], 1):
             file, member = split_member(SOURCE if (option, name) == ("vectors", AUTO) else name)
-            path = expanded(model_folder(file))
+            path = expanded(model_folder(str(file)))
             content = file_fingerprint(path) if path.exists() else {}
             shown = _without_folder(str(file)) + (f":{member}" if member else "")
             inputs[f"{option} {number}" if several else option] = {"name": shown, **content}

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -371,9 +371,10 @@ def compose(
 def packaged_composition() -> Composition:
     """Return the vectors of English word pieces in the package, which the training of its models did not change."""
     model, tokenizer = load(SOURCE)
-    table = model.features.composed
+    table: Any = model.features.composed
+    pieces = cast("WordPieces", tokenizer.pieces)
     vectors = table.read(torch.arange(1, len(table.weight)), torch.float32)
-    return Composition(vectors.numpy(), table.mix.numpy(), table.bias.numpy(), tokenizer.pieces, table.bits)
+    return Composition(vectors.numpy(), table.mix.numpy(), table.bias.numpy(), pieces, table.bits)
 
 
 def is_english(words: Iterable[str]) -> bool:
@@ -384,8 +385,8 @@ def is_english(words: Iterable[str]) -> bool:
     distinct = sorted({word for word in words if word.isalpha()})
     if len(distinct) < 200:
         return False
-    pieces = load_tokenizer(SOURCE).pieces.of(distinct, 2)
-    return bool(((pieces > 0).sum(1) == 1).mean() >= 0.5)
+    pieces = cast("WordPieces", load_tokenizer(SOURCE).pieces)
+    return bool(((pieces.of(distinct, 2) > 0).sum(1) == 1).mean() >= 0.5)
 
 
 def compose_cached(
