@@ -49,6 +49,7 @@ NOT_RUN = {
     "$part": "one of many jobs, as the folder before it",
     "| hf-xorner tag": "reads standard input, as test_tag_script does",
     "benchmark": "takes minutes; test_benchmark runs it on a few sentences",
+    "few_labels.py": "trains for minutes; test_english_scripts runs it on a tiny corpus",
     "conll2003": "needs CoNLL-2003; test_data_script counts other corpora",
     "--repo_id me/my-tagger --private": "needs the Hub; test_publish publishes to a fake of it",
     "publish my_tagger --repo_id me/my-tagger": "needs the Hub; test_publish publishes to a fake of it",

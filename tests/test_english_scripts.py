@@ -267,3 +267,11 @@ def test_the_documented_false_alarms_are_the_measured_ones(script, monkeypatch):
     page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
     assert len(rows) == 13  # ten genres
     assert [row for row in rows if row not in page] == []
+
+
+def test_the_table_of_few_labels_has_a_row_for_each_size_and_start(script, towns, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    done = ok(script("few_labels.py", towns, "--sizes", "12", "15", "--starts", "no vectors"))
+    rows = [row.strip("| ").split(" | ") for row in done.splitlines() if "no vectors" in row]
+    assert [row[0] for row in rows] == ["12", "15"]
+    assert all(0 <= float(f1) <= 100 and int(epochs) <= 40 for _, _, f1, _, epochs, _ in rows)

@@ -100,8 +100,7 @@ def introduce(ready: TrainingRun) -> None:
     seed = ready.trainer.args.seed
     print(f"{ready.run.model_type} on {corpora} ({sizes} sentences), seed {seed}", flush=True)
     if ready.run.vectors == AUTO:
-        why = ", as the text is English; --vectors none leaves them out" * ("vectors" in ready.chosen)
-        print(f"vectors of English word pieces from {ORIGIN} (Apache-2.0){why}", flush=True)
+        print(f"vectors of English word pieces from {ORIGIN} (Apache-2.0); --vectors none leaves them out", flush=True)
     if ready.chosen:
         chosen = ", ".join(f"{name} {str(value).removesuffix('.0')}" for name, value in ready.chosen.items())
         print(f"chosen for {len(ready.corpus['train'])} sentences: {chosen}", flush=True)

@@ -238,9 +238,8 @@ class Card:
             "error_rows": error_rows,
             "confusions": _confusions,
         }
-        body = environment.get_template("card_template.md").render(
-            card=self, curve_file=CURVE_FILE, few=_FEW, origin=ORIGIN, packaged=PACKAGED
-        )
+        names = {"curve_file": CURVE_FILE, "few": _FEW, "origin": ORIGIN, "packaged": PACKAGED}
+        body = environment.get_template("card_template.md").render(card=self, **names)
         body = re.sub(r"\n{3,}", "\n\n", body.strip())
         return f"---\n{self._metadata().to_yaml()}\n---\n\n{body}\n"
 

@@ -19,8 +19,8 @@ _RARE = 50
 #: What helps with unseen entities: pretrained vectors, and with vectors a trained start, by docs/few-labels.md.
 _VECTORS = "Pretrained vectors help with them: --vectors."
 _START = (
-    "A trained start may help, most of all with people, places and organisations: --model_name_or_path english-open; "
-    "its licence, CC BY-SA 4.0, may then apply to your model, too."
+    "A trained start may help, most of all with persons, organisations and locations (on 200 sentences of CoNLL-2003, "
+    "F1 83.6, not 65.9): --model_name_or_path english-open; its license, CC BY-SA 4.0, may then apply to your model."
 )
 
 

@@ -197,8 +197,7 @@ class TaggerTrainingArguments(TrainingArguments):
     )
     num_train_epochs: float = option(
         10.0,
-        "Passes over the training data; by default 10 to 40, fewer for more data, and until 10 passes in a row do not "
-        "improve the validation score.",
+        "Passes over the training data; by default 10 to 40, fewer for more data or after 10 without a better score.",
         group="training",
         bounds=(1e-6, math.inf),
         aliases=("--epochs",),
