@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .safety import ARCHITECTURES
+from hf_xorner.safety import ARCHITECTURES
 
 if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from .corpora.formats import FORMATS, NOT_SUPPORTED, Format, recognise
 from .corpora.formats.json_lines import record_of
-from .corpora.source import AUTO, Input, Reading, Record, Repairs
+from .corpora.source import AUTO, Input, ReadingLog, ReadingOptions, Record
 from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of
 from .errors import DataError
 from .files import (
@@ -324,7 +324,7 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
         return "parquet", _rows_on_the_hub(source, options)
     if options.split:
         raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
-    repairs = Repairs(reading := Reading(token_column=options.field))
+    repairs = ReadingLog(reading := ReadingOptions(token_column=options.field))
     repairs.collects = True
     opened = Input(path, reading, repairs, raw_lines=_raw_lines(source))
     format = recognise(opened, options.input_format)

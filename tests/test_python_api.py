@@ -109,7 +109,7 @@ def test_unknown_options_are_named_with_the_nearest_one(corpus):
     for call, options in ((load_corpus, {"skip_bad": True}), (partial(evaluate, "model"), {"skip_bad": True})):
         with pytest.raises(ValueError, match=r"'skip_bad' .* (load_corpus|evaluate).*'skip_bad_lines'"):
             call(corpus, **options)
-    with pytest.raises(ValueError, match="needs a corpus or a recipe"):
+    with pytest.raises(ValueError, match="needs a corpus, a recipe or texts for a teacher"):
         train()
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..corpora import Reading, corpus_statistics, load_corpus, statistics_table, write_corpus
+from ..corpora import ReadingOptions, corpus_statistics, load_corpus, statistics_table, write_corpus
 from ..corpora.assemble import assemble
 from ..corpora.load import inputs_of
 from ..corpora.schemes import WRITTEN_SCHEMES
@@ -29,7 +29,7 @@ DESCRIPTION = (
 
 
 @dataclass(kw_only=True)
-class Options(Reading):
+class Options(ReadingOptions):
     """The corpus to read."""
 
     dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.", positional=True)

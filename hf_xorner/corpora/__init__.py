@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .predictions import Predictions as Predictions
     from .predictions import read_predictions as read_predictions
     from .predictions import write_predictions as write_predictions
-    from .source import Reading as Reading
+    from .source import ReadingOptions as ReadingOptions
     from .statistics import corpus_statistics as corpus_statistics
     from .statistics import statistics_table as statistics_table
     from .write import write_corpus as write_corpus

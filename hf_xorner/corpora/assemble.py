@@ -33,7 +33,7 @@ from .schemes import (
     usual_tags,
     with_new_type,
 )
-from .source import AUTO, Reading, Repairs, Sentence
+from .source import AUTO, ReadingLog, ReadingOptions, Sentence
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Split(NamedTuple):
     formats: str = ""
 
 
-def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, source: str) -> DatasetDict:
+def assemble(splits: Mapping[str, Split], reading: ReadingOptions, repairs: ReadingLog, source: str) -> DatasetDict:
     """Build the dataset of a corpus in memory, with plain or IOB2 labels, and log repairs.
 
     Args:
@@ -125,7 +125,7 @@ def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, so
     )
 
 
-def _read(split: Split, reading: Reading, repairs: Repairs) -> list[Sentence]:
+def _read(split: Split, reading: ReadingOptions, repairs: ReadingLog) -> list[Sentence]:
     """Return the sentences of a split; equal words and tags share their memory."""
     shared: dict[str, str] = {}
     sentences = []
@@ -147,7 +147,7 @@ def _read(split: Split, reading: Reading, repairs: Repairs) -> list[Sentence]:
     return _filled(sentences, repairs, split.source)
 
 
-def _stripped(sentence: Sentence, pattern: str, repairs: Repairs) -> Sentence:
+def _stripped(sentence: Sentence, pattern: str, repairs: ReadingLog) -> Sentence:
     """Remove the matches of a pattern from the words of a sentence."""
     tokens = [re.sub(pattern, "", token) for token in sentence.tokens]
     faults = {
@@ -158,14 +158,14 @@ def _stripped(sentence: Sentence, pattern: str, repairs: Repairs) -> Sentence:
     return _without(sentence._replace(tokens=tokens), faults, repairs)
 
 
-def _filled(sentences: list[Sentence], repairs: Repairs, source: str) -> list[Sentence]:
+def _filled(sentences: list[Sentence], repairs: ReadingLog, source: str) -> list[Sentence]:
     if not sentences:
         repairs.report(source)
         raise DataError(f"{source}: the split holds no sentence; fill it, or leave it out.")
     return sentences
 
 
-def _without(sentence: Sentence, faults: Mapping[int, str], repairs: Repairs) -> Sentence:
+def _without(sentence: Sentence, faults: Mapping[int, str], repairs: ReadingLog) -> Sentence:
     """Remove the words with faults from a sentence, or raise DataError for the first unless bad lines are skipped."""
     if not faults:
         return sentence
@@ -189,7 +189,9 @@ def _tags_of(sentences: Iterable[Sentence]) -> set[str]:
     return set().union(*(sentence.tags for sentence in sentences))
 
 
-def _use_usual_tags(corpus: dict[str, list[Sentence]], reading: Reading, repairs: Repairs, source: str) -> None:
+def _use_usual_tags(
+    corpus: dict[str, list[Sentence]], reading: ReadingOptions, repairs: ReadingLog, source: str
+) -> None:
     """Replace tags that are spelt in another way than a scheme has them."""
     counts = Counter(chain.from_iterable(sentence.tags for sentences in corpus.values() for sentence in sentences))
     form, notes = usual_tags(counts, reading.scheme)
@@ -208,7 +210,9 @@ def _use_usual_tags(corpus: dict[str, list[Sentence]], reading: Reading, repairs
 # --- Signs of a wrong column -----------------------------------------------------------------------------------------
 
 
-def _check_columns(sentences: list[Sentence], scheme: Scheme, reading: Reading, repairs: Repairs, source: str) -> None:
+def _check_columns(
+    sentences: list[Sentence], scheme: Scheme, reading: ReadingOptions, repairs: ReadingLog, source: str
+) -> None:
     """Raise DataError if words or tags seem to be from a wrong column; note prefixes or digits that all words share."""
     words: list[str] = []
     for sentence in sentences:
@@ -251,7 +255,7 @@ def _check_tags(tags: set[str], scheme: Scheme, words: list[str], source: str) -
     )
 
 
-def _note_plain_tags(tags: set[str], repairs: Repairs, source: str) -> None:
+def _note_plain_tags(tags: set[str], repairs: ReadingLog, source: str) -> None:
     kind = "the tags" if OUTSIDE_TAG in tags else "parts of speech or the like"
     repairs.note(
         f"{kind} ({len(tags)} different ones, such as {_examples(sorted(tags - {OUTSIDE_TAG}))}) have no prefixes such "
@@ -275,7 +279,9 @@ def _have_pos(sentences: list[Sentence], guessed: bool) -> bool:
 # --- Labels ----------------------------------------------------------------------------------------------------------
 
 
-def _without_strange_tags(sentences: list[Sentence], scheme: Scheme, repairs: Repairs, source: str) -> list[Sentence]:
+def _without_strange_tags(
+    sentences: list[Sentence], scheme: Scheme, repairs: ReadingLog, source: str
+) -> list[Sentence]:
     """Remove the words whose tags do not belong to the scheme, or raise DataError unless bad lines are skipped."""
     strange = {tag for tag in _tags_of(sentences) if not is_of(scheme, tag)}
     if not strange:
@@ -291,7 +297,7 @@ def _without_strange_tags(sentences: list[Sentence], scheme: Scheme, repairs: Re
 
 
 def _in_iob2(
-    sentences: list[Sentence], scheme: Scheme, new_types: Mapping[str, str], repairs: Repairs
+    sentences: list[Sentence], scheme: Scheme, new_types: Mapping[str, str], repairs: ReadingLog
 ) -> list[Sentence]:
     """Convert the tags of sentences to labels: IOB2 with the new types, or plain tags.
 

@@ -19,9 +19,9 @@ from ..files import HUB_NAME, expanded
 from ..options import check_known
 from .assemble import TAGS, TOKENS, TRAIN, Split, assemble, label_names_of
 from .formats import recognise
-from .formats.tables import open_saved, sentences_of_table
+from .formats.arrow import open_saved, sentences_of_table
 from .schemes import entity_type, is_chunked
-from .source import AUTO, Input, Reading, Repairs, Sentence
+from .source import AUTO, Input, ReadingLog, ReadingOptions, Sentence
 from .splits import SPLITS, find_splits, find_unnamed, has_data_suffix, split_of
 from .xor import xor_corpus
 
@@ -32,7 +32,7 @@ _SAVED = ("dataset_dict.json", "state.json")
 
 
 def splits_of_folder(
-    folder: Path, reading: Reading, repairs: Repairs, prefix: str = "", tag_names: str = ""
+    folder: Path, reading: ReadingOptions, repairs: ReadingLog, prefix: str = "", tag_names: str = ""
 ) -> dict[str, Split]:
     """Return the splits of a folder; files that are not read are logged in one line.
 
@@ -72,7 +72,7 @@ def _tag_names_in(path: Path) -> list[str]:
     raise DataError(f"{path}: expected an object of names and their numbers from 0; give tag_names.")
 
 
-def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[str, Split]:
+def splits_of_object(source: Any, reading: ReadingOptions, repairs: ReadingLog) -> dict[str, Split]:
     """Return the splits of a dataset, or of a DataFrame or list, which is converted to the text of a file and read.
 
     Raises:
@@ -113,11 +113,13 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
 
 
-def _split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
+def _split_of_table(dataset: Dataset, source: str, reading: ReadingOptions) -> Split:
     return Split(list(sentences_of_table(dataset, source, reading)), source)
 
 
-def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, documents: bool = False) -> Split:
+def split_of_files(
+    paths: Sequence[Path], reading: ReadingOptions, repairs: ReadingLog, documents: bool = False
+) -> Split:
     """Read files, one after the other, as one split.
 
     Args:
@@ -148,7 +150,7 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, do
 _NOT_READ = {"arabic", "chinese", "pt"}
 
 
-def splits_of_ontonotes(folder: Path, reading: Reading, repairs: Repairs) -> dict[str, Split]:
+def splits_of_ontonotes(folder: Path, reading: ReadingOptions, repairs: ReadingLog) -> dict[str, Split]:
     """Return the English splits of OntoNotes 5.0, without the texts that have no annotated names.
 
     In CoNLL-2012's folders, ``data/train/data/english/annotations`` and so on, other languages and ``pt`` are left out.
@@ -186,7 +188,7 @@ def load_hub_dataset(name: str, **options: Any) -> Any:
         ) from error
 
 
-def _splits_of_tables(name: str, datasets: Any, reading: Reading) -> dict[str, Split]:
+def _splits_of_tables(name: str, datasets: Any, reading: ReadingOptions) -> dict[str, Split]:
     named: dict[str, str] = {}
     # A split's own name comes before names that contain it, such as train_small.
     for given in sorted(datasets, key=lambda given: given not in SPLITS):
@@ -215,7 +217,7 @@ class NamedCorpus(NamedTuple):
         folders: Other names of its folder, in lower-case letters and digits.
         prefix: The first characters of its files' names, if its folder, the first of ``folders``, also has files of
             other corpora.
-        tag_names: See `Reading`; the order of the class labels on the Hub, for exports without names.
+        tag_names: See `ReadingOptions`; the order of the class labels on the Hub, for exports without names.
         types: Its types of entities, if there are no `tag_names`.
     """
 
@@ -283,9 +285,9 @@ def load_corpus(source: Source, data_dir: str | Path | None = None, **reading: A
     Args:
         source: The source.
         data_dir: The folder of local files.
-        reading: Fields of `hf_xorner.corpora.Reading`, for properties that are not recognised correctly: ``format``,
-            ``scheme``, ``separator``, ``token_column``, ``tag_column``, ``pos_column``, ``comments``, ``encoding``,
-            ``tag_names``, ``strip``, ``types``, ``skip_bad_lines``, ``strict``.
+        reading: Fields of `hf_xorner.corpora.ReadingOptions`, for properties that are not recognised correctly:
+            ``format``, ``scheme``, ``separator``, ``token_column``, ``tag_column``, ``pos_column``, ``comments``,
+            ``encoding``, ``tag_names``, ``strip``, ``types``, ``skip_bad_lines``, ``strict``.
 
     Returns:
         The splits that exist among ``train``, ``validation`` and ``test`` with the columns ``tokens: List(string)`` and
@@ -297,12 +299,12 @@ def load_corpus(source: Source, data_dir: str | Path | None = None, **reading: A
         DataError: If the source is not found, its content is invalid, or its words or tags seem to be from a wrong
             column.
     """
-    check_known(reading, {entry.name for entry in fields(Reading)}, "load_corpus")
-    options, name = Reading(**reading), name_of(source)
+    check_known(reading, {entry.name for entry in fields(ReadingOptions)}, "load_corpus")
+    options, name = ReadingOptions(**reading), name_of(source)
     # A Path is never a name, as Path("./wnut17") equals Path("wnut17").
     if isinstance(source, str) and name == "xor":
         return xor_corpus()
-    repairs = Repairs(options)
+    repairs = ReadingLog(options)
     try:
         if isinstance(source, (str, Path)):
             splits = _splits_of(source, data_dir, options, repairs)
@@ -342,7 +344,9 @@ def name_of(source: Source) -> str:
     return str(source) if isinstance(source, (str, Path)) else type(source).__name__
 
 
-def _splits_of(source: str | Path, data_dir: str | Path | None, reading: Reading, repairs: Repairs) -> dict[str, Split]:
+def _splits_of(
+    source: str | Path, data_dir: str | Path | None, reading: ReadingOptions, repairs: ReadingLog
+) -> dict[str, Split]:
     name = str(source)
     if isinstance(source, str) and name in NAMED_CORPORA:
         return _splits_of_named(name, data_dir, reading, repairs)
@@ -368,7 +372,9 @@ def inputs_of(source: str | Path, data_dir: str | Path | None = None) -> list[Pa
     return [path] if path.exists() else []
 
 
-def _splits_of_named(name: str, data_dir: str | Path | None, reading: Reading, repairs: Repairs) -> dict[str, Split]:
+def _splits_of_named(
+    name: str, data_dir: str | Path | None, reading: ReadingOptions, repairs: ReadingLog
+) -> dict[str, Split]:
     """Return the splits of a named corpus from local files, or else from the Hub."""
     corpus = NAMED_CORPORA[name]
     inside = corpus.folders[0] if corpus.prefix else name

@@ -24,10 +24,10 @@ _LISTED = 10
 _MOST_BAD = 0.02
 
 
-class Repairs:
+class ReadingLog:
     """Counts the repairs of a corpus by kind; collects notes on how it was read, and bad lines that were skipped."""
 
-    def __init__(self, reading: "Reading") -> None:
+    def __init__(self, reading: "ReadingOptions") -> None:
         """Start with no repairs.
 
         Args:
@@ -131,7 +131,7 @@ SEPARATORS = {"tab": "\t", "blank": " "}
 
 
 @dataclass
-class Reading:
+class ReadingOptions:
     """Options of reading; everything is recognised by default."""
 
     format: str = option(AUTO, f"The format of local files: {', '.join(FORMATS)}.", choices=(AUTO, *FORMATS))
@@ -202,7 +202,7 @@ class Reading:
 
     def reading(self) -> dict[str, Any]:
         """Return the fields of this class, without those of a subclass."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(Reading)}
+        return {entry.name: getattr(self, entry.name) for entry in fields(ReadingOptions)}
 
 
 class Sentence(NamedTuple):
@@ -279,8 +279,8 @@ class Input:
     """
 
     path: Path
-    reading: Reading
-    repairs: Repairs
+    reading: ReadingOptions
+    repairs: ReadingLog
     document: str = ""
     text: str | None = None
     raw_lines: Iterator[bytes] | None = None
@@ -340,7 +340,7 @@ def clean_lines(lines: Iterable[str]) -> Iterator[str]:
         yield line if line.strip(BLANKS) else ""
 
 
-def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
+def text_of(path: Path, reading: ReadingOptions, repairs: ReadingLog) -> str:
     """Read a text file, plain or gzip, in `reading.encoding`, or by default in UTF-8, Windows-1252 or Latin-1.
 
     Raises:
@@ -350,7 +350,7 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
         return _decoded(file.read(), path, reading, repairs)[0]
 
 
-def _decoded(data: bytes, path: Path, reading: Reading, repairs: Repairs) -> tuple[str, str]:
+def _decoded(data: bytes, path: Path, reading: ReadingOptions, repairs: ReadingLog) -> tuple[str, str]:
     """Return a text, and the name of its encoding."""
     if data.startswith(b"PK\x03\x04"):
         raise DataError(f"{path}: is a zip archive; unpack it and name a file or folder of it.")

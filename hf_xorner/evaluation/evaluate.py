@@ -13,7 +13,7 @@ from typing import Any
 
 from datasets import DatasetDict
 
-from ..corpora import Reading, load_corpus
+from ..corpora import ReadingOptions, load_corpus
 from ..corpora.assemble import TRAIN, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import VALIDATION, with_validation
 from ..corpora.load import Source, inputs_of, name_of
@@ -35,7 +35,7 @@ _TEST = "test"
 
 
 @dataclass
-class EvaluationOptions(Reading):
+class EvaluationOptions(ReadingOptions):
     """The options of an evaluation."""
 
     model: str | None = option(None, "A folder, owner/name on the Hub, english or english-open.", positional=True)

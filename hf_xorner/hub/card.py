@@ -78,9 +78,9 @@ def write_card(
     with whole_facts(folder):
         card = Card(name or folder.resolve().name, facts, tuple(map(read_facts, seeds_of)), **metadata)
         card.text()
-        card = replace(card, drawn=draw_curve(facts["curve"], folder / CURVE_FILE))
+        card = replace(card, has_curve=draw_curve(facts["curve"], folder / CURVE_FILE))
     # Without a minimum score, as in the pipeline of the snippet.
-    chosen = varied(Tagger.from_pretrained(str(folder), min_score=0), sentences or SENTENCES)
+    chosen = choose_examples(Tagger.from_pretrained(str(folder), min_score=0), sentences or SENTENCES)
     card = replace(
         card,
         usage=_usage(card.name, chosen[0]),
@@ -90,7 +90,7 @@ def write_card(
     return write_whole(folder / CARD_FILE, card.text())
 
 
-def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
+def choose_examples(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
     """Choose the sentences with the most types of entities, at most `_EXAMPLES`."""
     found = dict(zip(sentences, tagger(sentences), strict=True))
     return sorted(sentences, key=lambda text: -len({entity.label for entity in found[text]}))[:_EXAMPLES]
@@ -131,7 +131,7 @@ class Card:
     usage: str = ""
     output: str = ""
     sentences: tuple[str, ...] = ()
-    drawn: bool = False
+    has_curve: bool = False
     license: str | None = None
     language: str | None = None
     dataset_id: str | None = None
@@ -204,14 +204,16 @@ class Card:
         return self.facts["data"].get("labelled_by", [])
 
     @property
-    def judged(self) -> dict[str, Mapping[str, Any]]:
+    def held_out_scores(self) -> dict[str, Mapping[str, Any]]:
         """The scores of each held-out split."""
         return {name: self.facts["scores"][name] for name in self.splits if name in self.facts["scores"]}
 
     @property
     def spread_rows(self) -> list[list[Any]]:
         """The mean and sample deviation of every score over the seeds."""
-        values = {split: [self._over_seeds(split, measure) for measure in self.measures] for split in self.judged}
+        values = {
+            split: [self._over_seeds(split, measure) for measure in self.measures] for split in self.held_out_scores
+        }
         return [[split, *(f"{mean(row):.2f} ± {stdev(row):.2f}" for row in rows)] for split, rows in values.items()]
 
     def _over_seeds(self, split: str, measure: str) -> list[float]:
@@ -267,7 +269,7 @@ class Card:
     def _results(self, dataset: str | None) -> Iterator[EvalResult]:
         """Yield the scores for the Hub's leaderboards, between 0 and 1 as in the Trainer's cards."""
         source = one_line(self.facts["data"]["source"])
-        for split in self.judged:
+        for split in self.held_out_scores:
             for measure, name in self.measures.items():
                 values = [value / 100 for value in self._over_seeds(split, measure)]
                 over = f", mean of {len(values)} seeds ± {stdev(values):.4f}" if self.others else ""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .configuration_tagger import SelfAttentionConfig
 
 
-def readable(values: Tensor) -> bool:
+def cheap_to_read(values: Tensor) -> bool:
     """True if Python may read values at little cost, so that shapes may depend on them.
 
     On a GPU, the host would have to wait for the values; in a compiled graph, reading them causes a graph break.
@@ -64,7 +64,7 @@ class Layout(NamedTuple):
     def of(cls, lengths: Tensor, time: int, gap: int) -> Layout:
         """The layout of right-padded sentences (B, T) of the given lengths (B,), with at least `gap` zeros between."""
         within = length_mask(lengths, time)
-        if readable(lengths) and within.any():
+        if cheap_to_read(lengths) and within.any():
             ends = (lengths + gap).cumsum(0)
             size = int(ends[-1])
             if size < WORTH_A_ROW * within.numel():

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from .configuration_grn import GrnConfig
-from .layers import Layout, dropout, length_mask, readable
+from .layers import Layout, cheap_to_read, dropout, length_mask
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 #: Elements of a slice of the computation over pairs of words, to fit a CPU's caches and to occupy a GPU.
@@ -143,7 +143,7 @@ def true_lengths(lengths: Tensor) -> Tensor:
 
 def linear_of_words(states: Tensor, lengths: Tensor, weight: Tensor) -> Tensor:
     """W x of all words: states (B, T, C), weight (D, C) → (B, T, D); on a CPU without padding."""
-    if not readable(states):
+    if not cheap_to_read(states):
         return F.linear(states, weight)
     words = (~beyond(states, lengths)).flatten().nonzero().squeeze(1)
     products = F.linear(states.flatten(0, 1).index_select(0, words), weight)
@@ -202,7 +202,7 @@ class Gates(NamedTuple):
     @classmethod
     def of(cls, u: Tensor, v: Tensor) -> Gates:
         """Gates of u and v, factored if their values are small enough; not on a GPU, which would have to wait."""
-        if not readable(u) or not u.numel():
+        if not cheap_to_read(u) or not u.numel():
             return cls(-u, -v, False)
         limit = SAFE_EXPONENTS * math.log(torch.finfo(u.dtype).max)
         extremes = torch.stack([extreme for part in (u, v) for extreme in part.aminmax()])
@@ -262,7 +262,7 @@ def similar_sentences(lengths: Tensor, values: Tensor) -> list[tuple[Tensor | sl
     """
     batch, time, size = values.shape
     whole_batch: list[tuple[Tensor | slice, int]] = [(slice(None), time)]
-    if not readable(values) or values.numel() <= CPU_SLICE:
+    if not cheap_to_read(values) or values.numel() <= CPU_SLICE:
         return whole_batch
     order = lengths.argsort(descending=True, stable=True)
     longest_first = lengths[order].tolist()

@@ -15,7 +15,7 @@ from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, NoEmissions, build_decoder
 from .features import WordFeatures
 from .frozen_vectors import draw_vectors
-from .layers import length_mask, readable
+from .layers import cheap_to_read, length_mask
 from .recurrent import BiLayer, DistinctWords
 from .tags import IGNORED, TagSpace
 
@@ -427,7 +427,11 @@ class TaggerForTokenClassification(PreTrainedModel):
                 )
         if labels is not None and labels.shape != input_ids.shape:
             raise ValueError(f"labels have the shape {tuple(labels.shape)} and input_ids {tuple(input_ids.shape)}.")
-        if labels is not None and readable(labels) and _beyond(labels.where(labels != IGNORED, 0), config.num_labels):
+        if (
+            labels is not None
+            and cheap_to_read(labels)
+            and _beyond(labels.where(labels != IGNORED, 0), config.num_labels)
+        ):
             raise ValueError(
                 f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
                 "words without a label; build the config with the id2label of the data."
@@ -442,7 +446,7 @@ def _in_half_if_exact(values: Tensor) -> Tensor:
 
 def _beyond(ids: Tensor, size: int) -> bool:
     """True if an id is not from 0 to size - 1; false on a GPU, where the embeddings report it."""
-    return readable(ids) and not torch.equal(ids, ids.clamp(0, size - 1))
+    return cheap_to_read(ids) and not torch.equal(ids, ids.clamp(0, size - 1))
 
 
 def _one_word(values: Tensor, fill: int = 0, width: list[int] | None = None) -> Tensor:
@@ -468,7 +472,7 @@ def _reorder(values: Tensor, order: Tensor) -> Tensor:
 
 def _is_right_padded(mask: Tensor) -> bool:
     """True if no word of a mask (B, T) comes after padding; false if the mask is not readable."""
-    return readable(mask) and not bool((mask[:, 1:] & ~mask[:, :-1]).any())
+    return cheap_to_read(mask) and not bool((mask[:, 1:] & ~mask[:, :-1]).any())
 
 
 def _restore(values: Tensor, order: Tensor | None, dim: int = 1) -> Tensor:

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from transformers import initialization as init
 from transformers.utils.generic import maybe_autocast
 
-from .layers import length_mask, readable
+from .layers import cheap_to_read, length_mask
 
 #: Words whose products are in memory at a time, in inference.
 WORDS_IN_BLOCK = 1 << 14
@@ -46,7 +46,7 @@ class Packing(NamedTuple):
     @classmethod
     def for_device(cls, lengths: Tensor, time: int) -> Packing:
         """`of`, or `padded` where lengths are not readable."""
-        return (cls.of if readable(lengths) else cls.padded)(lengths, time)
+        return (cls.of if cheap_to_read(lengths) else cls.padded)(lengths, time)
 
     @classmethod
     def padded(cls, lengths: Tensor, time: int) -> Packing:
@@ -499,7 +499,7 @@ class BiLstmLayer(BiLayer):
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """Run step by step if each sentence has its own mask or to skip padding on a CPU, else by the fused kernel."""
         own_masks = recurrent_mask is not None and recurrent_mask.shape[1] != 1
-        if own_masks or (recurrent_mask is None and torch.is_grad_enabled() and readable(lengths)):
+        if own_masks or (recurrent_mask is None and torch.is_grad_enabled() and cheap_to_read(lengths)):
             return self.run_packed(inputs, lengths, recurrent_mask)
         return super().run(inputs, lengths, recurrent_mask)
 

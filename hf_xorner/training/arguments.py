@@ -18,7 +18,7 @@ from transformers import PreTrainedConfig, TrainingArguments
 from transformers.hf_argparser import string_to_bool
 from transformers.integrations import get_reporting_integration_callbacks
 
-from ..corpora import Reading
+from ..corpora import ReadingOptions
 from ..loading import check_fit, load_config, load_tokenizer
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -43,7 +43,7 @@ _OF_THE_FILE = ("_name_or_path", "transformers_version", "architectures", "auto_
 
 
 @dataclass
-class RunArguments(Reading):
+class RunArguments(ReadingOptions):
     """The model, the data, and how the data are read."""
 
     model_type: str = option(

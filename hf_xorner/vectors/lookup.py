@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..corpora.assemble import TOKENS
 from ..corpora.formats.columns import DOCUMENT_START
 from ..corpora.load import load_corpus
-from ..corpora.source import BLANKS, Input, Reading, Repairs, clean_lines
+from ..corpora.source import BLANKS, Input, ReadingLog, ReadingOptions, clean_lines
 from ..corpora.splits import TABLE_SUFFIXES
 from ..files import expanded, suffix_of
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -40,7 +40,7 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
     """
     path = expanded(source)
     if path.is_file() and suffix_of(path) not in _NO_LIST:
-        repairs = Repairs(reading := Reading())
+        repairs = ReadingLog(reading := ReadingOptions())
         lines = list(filter(None, clean_lines(Input(path, reading, repairs).lines)))
         first = next((line for line in lines if line != DOCUMENT_START), " ")
         if not first.startswith('{"') and not any(blank in first for blank in BLANKS):

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .layers import length_mask, readable
+from .layers import cheap_to_read, length_mask
 from .tags import IGNORED
 
 #: Replaces −∞: the lowest log probability that is returned, and the log probability of forbidden gold tags.
@@ -132,7 +132,7 @@ def pair_scores(chain: Chain, inside: Tensor) -> Tensor:
 
 def scannable(pairs: Tensor) -> bool:
     """True if few large operations are faster than many small ones and fit into memory."""
-    return not readable(pairs) and pairs.numel() * pairs.shape[-1] <= LARGEST_SCAN
+    return not cheap_to_read(pairs) and pairs.numel() * pairs.shape[-1] <= LARGEST_SCAN
 
 
 def scan(first: Tensor, pairs: Tensor, reduce: Callable[..., Tensor]) -> Tensor:
@@ -329,7 +329,7 @@ def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
 
     A GPU always uses log space: `exact` reads values, and scaling gains little there.
     """
-    if readable(chain.emissions) and not chain.has_graph:
+    if cheap_to_read(chain.emissions) and not chain.has_graph:
         scaled = ScaledMessages(chain, lengths)
         if scaled.exact():
             return scaled
@@ -368,7 +368,7 @@ def best_path(chain: Chain, lengths: Tensor) -> Tensor:
     """The path of the highest score (Viterbi), (B, T); arbitrary beyond a sentence's end."""
     batch, time, _ = chain.emissions.shape
     alignment = Alignment(lengths, time)
-    if not readable(chain.emissions):
+    if not cheap_to_read(chain.emissions):
         return _scanned_path(chain.widened(), alignment.inside)
     scores, transitions, rows = best_scores(chain), chain.transitions, alignment.rows
     tag = (scores[alignment.last, :, rows] + chain.end).argmax(1)
@@ -558,7 +558,7 @@ class _LogPartition(torch.autograd.Function):
 
 def has_free_words(gold: Tensor, lengths: Tensor) -> bool:
     """True if a word has no gold tag (B, T), or if the tags are not readable."""
-    if not readable(gold):
+    if not cheap_to_read(gold):
         return True
     return bool(((gold == IGNORED) & length_mask(lengths, gold.shape[1])).any())
 

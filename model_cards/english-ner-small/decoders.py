@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
 from .crf import Chain, best_path, cross_entropy, negative_log_likelihood, pair_posterior, posterior
-from .layers import length_mask, readable
+from .layers import cheap_to_read, length_mask
 from .tags import IGNORED, TagSpace
 
 #: For each parameter, the names of the entries of each dimension; None for a dimension that does not depend on labels.
@@ -183,7 +183,7 @@ class CrfDecoder(Decoder):
         """The best path by the Viterbi algorithm, its posterior by the forward-backward algorithm."""
         chain = self.chain(scores, states)
         dtype = chain.emissions.dtype
-        if not readable(scores):
+        if not cheap_to_read(scores):
             chain = chain.widened()  # once for both algorithms
         path = best_path(chain, lengths)
         chain = Chain(*map(self.tempered, chain))

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from .configuration_tagger import TaggerConfig
 from .contextual import ContextualFeatures
 from .frozen_vectors import ComposedVectors, StaticVectors
-from .layers import dropout, readable
+from .layers import cheap_to_read, dropout
 from .recurrent import build_layer
 from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, UNKNOWN_ID
 
@@ -178,7 +178,7 @@ class CharacterEncoder(nn.Module):
             longest = int(used[-1]) + 1 if len(used) else 0
         width = min(longest + max(self.padding_needed(), 1), self.max_word_chars)
         rows = F.pad(rows, (0, width - rows.shape[1]), value=PADDING)
-        if readable(rows) and not self.dropping:
+        if cheap_to_read(rows) and not self.dropping:
             rows, place = _distinct_rows(rows)
         words = self.encode(rows, char_types)
         if place is not None:
@@ -187,7 +187,7 @@ class CharacterEncoder(nn.Module):
 
     def narrows(self, rows: Tensor) -> bool:
         """True if columns beyond the longest word are not read."""
-        return readable(rows)
+        return cheap_to_read(rows)
 
     def padding_needed(self) -> int:
         """Columns of padding beyond the longest word that change the result."""
@@ -225,7 +225,7 @@ class CharacterFilters(nn.Conv1d):
             centre = torch.arange(width, device=rows.device) == (width - 1) // 2
             table = table.masked_fill((not_centred_on.unsqueeze(1) & centre).unsqueeze(2), -torch.inf)
         table = table.flatten(1)
-        if torch.is_grad_enabled() and readable(rows):
+        if torch.is_grad_enabled() and cheap_to_read(rows):
             strongest = _Maxima.apply(rows, table, width)
         else:
             strongest = _responses(rows, table, width).amax(1)
@@ -349,7 +349,7 @@ class CharacterLstm(CharacterEncoder):
 
 def _occurrences(rows: Tensor) -> tuple[Tensor, Tensor]:
     """All occurrences of characters (M,) in rows (N, W), and the rows as indices into them; padding is one entry."""
-    if not readable(rows):
+    if not cheap_to_read(rows):
         return rows.flatten(), torch.arange(rows.numel(), device=rows.device).view_as(rows)
     real = rows != PADDING
     places = real.flatten().cumsum(0).view_as(rows)

@@ -11,7 +11,7 @@ from random_texts import PIECES
 from hf_xorner import WordCharTokenizer
 from hf_xorner.corpora import DataError
 from hf_xorner.corpora.formats.spans import read_json
-from hf_xorner.corpora.source import Input, Reading, Repairs
+from hf_xorner.corpora.source import Input, ReadingLog, ReadingOptions
 
 pytest_plugins = "corpus_files"
 
@@ -22,8 +22,8 @@ MARK = "\ufeff"
 
 def spans_of(record, repairs=None, **options):
     """The words and tags of one record."""
-    reading = Reading(**options)
-    source = Input(Path("x.jsonl"), reading, repairs or Repairs(reading), text=json.dumps(record))
+    reading = ReadingOptions(**options)
+    source = Input(Path("x.jsonl"), reading, repairs or ReadingLog(reading), text=json.dumps(record))
     ((tokens, tags, *_),) = read_json(source)
     return tokens, tags
 
@@ -141,11 +141,11 @@ def character_by_character(spans, words):
     return tags, cuts, left_out
 
 
-class Counts(Repairs):
+class Counts(ReadingLog):
     """Repairs by kind."""
 
     def __init__(self):
-        super().__init__(Reading())
+        super().__init__(ReadingOptions())
         self.counts = {WIDENED: 0, OVERLAP: 0}
 
     def add(self, kind, place, count=1):

@@ -8,7 +8,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 from pyarrow import feather, parquet
 
-from hf_xorner.corpora import DataError, Reading, load_corpus
+from hf_xorner.corpora import DataError, ReadingOptions, load_corpus
 
 pytest_plugins = "corpus_files"
 
@@ -335,10 +335,10 @@ def test_options_are_checked_before_anything_is_read():
         "strip": "[",
     }.items():
         with pytest.raises(ValueError, match=name):
-            Reading(**{name: value})
+            ReadingOptions(**{name: value})
     for types in ("A", "A=", "=A", "A=B=C", "A=B,", "A=B, A=C"):
         with pytest.raises(DataError, match="types="):
-            Reading(types=types)
+            ReadingOptions(types=types)
 
 
 @pytest.mark.parametrize("source", ["", "x.conll", "x" * 300])

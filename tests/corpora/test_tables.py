@@ -10,8 +10,8 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List
 from pyarrow import feather
 
 from hf_xorner.corpora import DataError, load_corpus
-from hf_xorner.corpora.formats.tables import sentences_of_table
-from hf_xorner.corpora.source import Reading
+from hf_xorner.corpora.formats.arrow import sentences_of_table
+from hf_xorner.corpora.source import ReadingOptions
 
 NAMES = ["O", "B-PER", "I-PER"]
 ROWS = {"tokens": [["Ann", "Lee", "left"], [], ["Rain"]], "ner_tags": [[1, 2, 0], [], [0]]}
@@ -25,7 +25,7 @@ def table():
 
 
 def sentences(dataset, **options):
-    return list(sentences_of_table(dataset, "owner/name, train", Reading(**options)))
+    return list(sentences_of_table(dataset, "owner/name, train", ReadingOptions(**options)))
 
 
 def read(dataset, **options):

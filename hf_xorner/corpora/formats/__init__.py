@@ -40,7 +40,7 @@ class Format(NamedTuple):
 
 def _lazy(name: str) -> Callable[[Input], Iterator[Any]]:
     """Return a function of `tables`, which imports datasets, and is imported when it is called."""
-    return lambda source: getattr(import_module(f"{__name__}.tables"), name)(source)
+    return lambda source: getattr(import_module(f"{__name__}.arrow"), name)(source)
 
 
 def _with_suffix(*suffixes: str) -> tuple[frozenset[str], Callable[[Input], bool]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...errors import DataError
 from ..schemes import NO_CHUNK
-from ..source import AUTO, BLANKS, NONE, Input, Repairs, Sentence, clean_lines
+from ..source import AUTO, BLANKS, NONE, Input, ReadingLog, Sentence, clean_lines
 
 DOCUMENT_START = "-DOCSTART-"
 BLANK_RUN = re.compile(r"[ \t]+")
@@ -37,7 +37,7 @@ class Line(NamedTuple):
     first: bool
 
 
-class Layout(NamedTuple):
+class ColumnLayout(NamedTuple):
     """The columns of a file.
 
     Attributes:
@@ -140,7 +140,7 @@ def _begins_document(line: str) -> bool:
     return line.startswith(DOCUMENT_START) and BLANK_RUN.split(line, maxsplit=1)[0] == DOCUMENT_START
 
 
-def _is_comment(line: str, comments: str, inside_sentence: bool, layout: Layout) -> bool:
+def _is_comment(line: str, comments: str, inside_sentence: bool, layout: ColumnLayout) -> bool:
     if comments != AUTO:
         return comments != NONE and line.startswith(tuple(comments.split("|")))
     if inside_sentence or not _COMMENT.match(line):
@@ -154,7 +154,7 @@ def _split(line: str, by_tab: bool) -> list[str]:
 
 
 def _words(
-    rows: list[tuple[int, list[str]]], layout: Layout, path: Path, repairs: Repairs
+    rows: list[tuple[int, list[str]]], layout: ColumnLayout, path: Path, repairs: ReadingLog
 ) -> Iterator[tuple[int, str, str, str]]:
     """Yield line number, word, tag and part of speech of the rows of a sentence."""
     even = len(rows) > 1 and len({len(row) for _, row in rows}) == 1
@@ -180,7 +180,7 @@ def _words(
         yield number, token, tag, pos
 
 
-def _token_and_tag(row: list[str], layout: Layout, even: bool, place: str) -> tuple[str, str]:
+def _token_and_tag(row: list[str], layout: ColumnLayout, even: bool, place: str) -> tuple[str, str]:
     """Return the word and the tag of a line; ``even`` if all lines of its sentence have the same number of columns."""
     size, token, tag = len(row), layout.token, layout.tag
     if size != layout.columns:
@@ -195,7 +195,7 @@ def _token_and_tag(row: list[str], layout: Layout, even: bool, place: str) -> tu
     return row[token], row[tag]
 
 
-def _tag_of(row: list[str], layout: Layout, even: bool) -> int:
+def _tag_of(row: list[str], layout: ColumnLayout, even: bool) -> int:
     """Return the index of the tag in a line with more or fewer columns than the first, or ``len(row)`` if unclear."""
     size = unclear = len(row)
     if not layout.chunked or size <= layout.token + 1:
@@ -231,7 +231,7 @@ def sample_of(lines: Iterable[str], comments: str = AUTO) -> list[Line]:
     return sample
 
 
-def _layout_of(source: Input) -> Layout:
+def _layout_of(source: Input) -> ColumnLayout:
     """Return the layout of a file, recognised by its first token lines."""
     path, reading = source.path, source.reading
     sample = sample_of(_lines_of(source.first_lines), reading.comments)
@@ -268,7 +268,7 @@ def _layout_of(source: Input) -> Layout:
     tagged = token != tag and (chunked or all(looks_like_tag("".join(row[tag : tag + 1])) for row in rows))
     # Lines without labels need no tag.
     tag = tag if tagged or source.labelled else token
-    return Layout(by_tab, columns, token, tag, pos, numbered, tagged, chunked, named, note)
+    return ColumnLayout(by_tab, columns, token, tag, pos, numbered, tagged, chunked, named, note)
 
 
 def column_index(number: str | None, option: str, columns: int, place: str) -> int | None:

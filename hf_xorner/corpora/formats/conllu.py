@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...errors import DataError
 from ..schemes import NO_CHUNK
-from ..source import NONE, Input, Reading, Sentence, clean_lines
+from ..source import NONE, Input, ReadingOptions, Sentence, clean_lines
 from .columns import UNKNOWN, WORD_NUMBER, looks_like_tag, sample_of
 
 ID, FORM, UPOS, XPOS, MISC = "id", "form", "upos", "xpos", "misc"
@@ -103,7 +103,7 @@ def _word(row: list[str], columns: _Columns, source: Input, number: int) -> list
     return [(number, token, tag, UNKNOWN if columns.pos is None else row[columns.pos])]
 
 
-def _columns_of(path: Path, lines: Sequence[str], reading: Reading) -> _Columns:
+def _columns_of(path: Path, lines: Sequence[str], reading: ReadingOptions) -> _Columns:
     """Return the columns of a file."""
     named = _GLOBAL_COLUMNS.match(lines[0])
     names: Sequence[str] = named[1].lower().split() if named else _COLUMNS

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK, suffix_of
 from ..schemes import UNLABELLED_TAG
-from ..source import NONE, Input, Reading, Record, Sentence
+from ..source import NONE, Input, ReadingOptions, Record, Sentence
 from .columns import looks_like_tag
 
 TOKEN_KEYS = ("tokens", "words")
@@ -73,7 +73,7 @@ def read_words(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
             source.repairs.leave_out(fault)
 
 
-def sentence_of_words(record: JsonRecord, reading: Reading) -> Sentence:
+def sentence_of_words(record: JsonRecord, reading: ReadingOptions) -> Sentence:
     """Return the sentence of an object with words and tags."""
     content, place = record.content, record.place
     token_key = find_key(content, TOKEN_KEYS, reading.token_column, "words", "token_column", place)
@@ -267,7 +267,7 @@ def strings(record: dict[str, Any], key: str, place: str) -> list[str]:
     return values
 
 
-def parts_of_speech(record: dict[str, Any], reading: Reading, place: str) -> list[str] | None:
+def parts_of_speech(record: dict[str, Any], reading: ReadingOptions, place: str) -> list[str] | None:
     """Return the parts of speech of a record's words, or None if there are none or they are not to be read.
 
     Raises:

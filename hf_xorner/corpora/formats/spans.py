@@ -12,7 +12,7 @@ from tokenizers.pre_tokenizers import Split
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
 from ...models.word_rule import WORD_PATTERN
-from ..source import ANNOTATION_SUFFIX, TEXT_SUFFIX, Input, Reading, Repairs, Sentence, text_of
+from ..source import ANNOTATION_SUFFIX, TEXT_SUFFIX, Input, ReadingLog, ReadingOptions, Sentence, text_of
 from .json_lines import (
     TEXT_KEYS,
     JsonRecord,
@@ -109,7 +109,7 @@ def read_spans(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
         raise DataError(f"{path}:1: no record has spans under {names}; name their key as tag_column.")
 
 
-def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, repairs: Repairs) -> Sentence:
+def _sentence_of(record: JsonRecord, span_key: str | None, reading: ReadingOptions, repairs: ReadingLog) -> Sentence:
     """Return the sentence of a record with a text and spans."""
     content, place = record.content, record.place
     text = content[find_key(content, TEXT_KEYS, reading.token_column, "text", "token_column", place)]
@@ -284,7 +284,7 @@ def _tags_of(
     spans: Sequence[Span],
     text: str,
     words: WordSpans,
-    repairs: Repairs,
+    repairs: ReadingLog,
     place: str,
     skip: Callable[[DataError], Any] | None = None,
 ) -> list[str]:
@@ -312,7 +312,7 @@ def _tags_of(
     return tags
 
 
-def _covered(span: Span, text: str, words: WordSpans, repairs: Repairs, place: str) -> tuple[int, int]:
+def _covered(span: Span, text: str, words: WordSpans, repairs: ReadingLog, place: str) -> tuple[int, int]:
     """Return the range of words that have a character in a span: the first index, and the index after the last."""
     first, after = bisect_right(words.ends, span.start), bisect_left(words.starts, span.end)
     if first < after and words.starts[first] == span.start and words.ends[after - 1] == span.end:

@@ -12,7 +12,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, load_from_disk
 from datasets.table import InMemoryTable, MemoryMappedTable
 
 from ...errors import DataError, first_line
-from ..source import Input, Reading, Record, Sentence
+from ..source import Input, ReadingOptions, Record, Sentence
 from .json_lines import (
     DOCUMENT_KEY,
     POS_KEYS,
@@ -81,7 +81,7 @@ def open_saved(folder: Path) -> DatasetDict:
     return splits
 
 
-def sentences_of_table(dataset: Dataset, source: str, reading: Reading) -> Iterator[Sentence]:
+def sentences_of_table(dataset: Dataset, source: str, reading: ReadingOptions) -> Iterator[Sentence]:
     """Yield the rows of a dataset of words and tags, which are read like JSON objects; class labels become names.
 
     Args:
