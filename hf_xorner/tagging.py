@@ -177,8 +177,7 @@ def _tag_file(name: str, target: Path | None, options: TaggingOptions, tagger: B
     # A progress bar would disturb texts that are shown on the terminal.
     hidden = True if format in ("colour", "txt") else None
     shown = tqdm(records, desc=name, unit=" records", disable=hidden, mininterval=0.5)
-    rows = kind == _ROWS and format == "csv"
-    outputs = _outputs(iter(shown), _ROWS if rows else format, tagger, options, tally)
+    outputs = _outputs(iter(shown), _ROWS if (kind, format) == (_ROWS, "csv") else format, tagger, options, tally)
     if target is not None:
         _write_file(target, outputs)
         return
@@ -313,24 +312,21 @@ def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
     split = options.split or (next(iter(splits)) if len(splits) == 1 else None)
     if split not in splits:
         raise DataError(f"{source}: has the splits {', '.join(splits)}; name one of them as split.")
-    place = f"{source}, {split}, row "
-    return (record_of(row, options.field, f"{place}{number}") for number, row in enumerate(splits[split]))
+    return (record_of(row, options.field, f"{source}, {split}, row {at}") for at, row in enumerate(splits[split]))
 
 
 def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record]]:
     """Return the format of a source, or "rows" for rows of CSV, and its records."""
     if _is_text(source):
         return "text", iter([record_of({"text": source}, "text", "the text")])
-    path = expanded(source)
+    path = Path("standard input") if source == STDIN else expanded(source)
     if source != STDIN and not path.exists():
         return "parquet", _rows_on_the_hub(source, options)
     if options.split:
         raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
-    reading = Reading(token_column=options.field)
-    repairs = Repairs(reading)
+    repairs = Repairs(reading := Reading(token_column=options.field))
     repairs.collects = True
-    name = Path("standard input" if source == STDIN else source)
-    opened = Input(name if source == STDIN else path, reading, repairs, raw_lines=_raw_lines(source))
+    opened = Input(path, reading, repairs, raw_lines=_raw_lines(source))
     format = recognise(opened, options.input_format)
     return _ROWS if format.read is None and format.name == "csv" else format.name, _read(opened, format)
 

@@ -17,9 +17,10 @@ from pandas import DataFrame
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import HUB_NAME, expanded
 from ..options import check_known
-from .assemble import TAGS, TOKENS, TRAIN, Split, assemble
+from .assemble import TAGS, TOKENS, TRAIN, Split, assemble, label_names_of
 from .formats import recognise
 from .formats.tables import open_saved, sentences_of_table
+from .schemes import entity_type, is_chunked
 from .source import AUTO, Input, Reading, Repairs, Sentence
 from .splits import SPLITS, find_splits, find_unnamed, has_data_suffix, split_of
 from .xor import xor_corpus
@@ -215,6 +216,7 @@ class NamedCorpus(NamedTuple):
         prefix: The first characters of its files' names, if its folder, the first of ``folders``, also has files of
             other corpora.
         tag_names: See `Reading`; the order of the class labels on the Hub, for exports without names.
+        types: Its types of entities, if there are no `tag_names`.
     """
 
     files: str
@@ -222,6 +224,7 @@ class NamedCorpus(NamedTuple):
     folders: tuple[str, ...] = ()
     prefix: str = ""
     tag_names: str = ""
+    types: str = "PER ORG LOC MISC"
 
 
 NAMED_CORPORA = {
@@ -240,7 +243,11 @@ NAMED_CORPORA = {
     ),
     "conll2002-es": NamedCorpus("esp.train, esp.testa and esp.testb", folders=("conll2002",), prefix="esp."),
     "conll2002-nl": NamedCorpus("ned.train, ned.testa and ned.testb", folders=("conll2002",), prefix="ned."),
-    "ontonotes5": NamedCorpus("the folders train, development and test of CoNLL-2012's *_gold_conll files"),
+    "ontonotes5": NamedCorpus(
+        "the folders train, development and test of CoNLL-2012's *_gold_conll files",
+        types="CARDINAL DATE EVENT FAC GPE LANGUAGE LAW LOC MONEY NORP ORDINAL ORG PERCENT PERSON PRODUCT QUANTITY "
+        "TIME WORK_OF_ART",
+    ),
 }
 
 _EXPECTED = f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a dataset on the Hub"
@@ -305,7 +312,29 @@ def load_corpus(source: Source, data_dir: str | Path | None = None, **reading: A
         where = error.filename or source
         reason = error.strerror or first_line(error)
         raise DataError(f"{where}: cannot be read ({reason}); make it readable, or name another source.") from error
-    return assemble(splits, options, repairs, name)
+    corpus = assemble(splits, options, repairs, name)
+    if isinstance(source, str) and name in NAMED_CORPORA and not options.types:
+        _check_types(name, data_dir, corpus)
+    return corpus
+
+
+def _check_types(name: str, data_dir: str | Path | None, corpus: DatasetDict) -> None:
+    """Check that files of a folder with another name have the types of the named corpus.
+
+    Raises:
+        DataError: If they have others.
+    """
+    folder = _folder_of(name, data_dir)
+    labels = label_names_of(next(iter(corpus.values())), name)
+    if folder is None or _is_named(name, folder) or not is_chunked(labels):
+        return
+    named = NAMED_CORPORA[name]
+    types = set(named.types.split()) if not named.tag_names else set(map(entity_type, named.tag_names.split()))
+    if others := sorted(set(map(entity_type, labels)) - types - {""}):
+        raise DataError(
+            f"{folder}: the files have entities of {', '.join(others)}, which {name} does not have; name the folder of "
+            f"{name}, or load these files by their path."
+        )
 
 
 def name_of(source: Source) -> str:

@@ -47,8 +47,6 @@ _SPELLINGS = {
     "without types": re.compile(r"(?P<prefix>[BIESLUM])(?P<type>)"),
 }
 _OUTSIDE_SPELLINGS = (OUTSIDE_TAG, "o", "OTHER", "0")
-# The type of entities whose tags have none.
-_ONLY_TYPE = "ENTITY"
 # A type without a prefix next to tags with one.
 _LONE_TYPE = re.compile(r"[A-Z][A-Za-z_]+")
 
@@ -176,7 +174,7 @@ def _respelt(tags: Collection[str]) -> dict[str, str]:
     inside = set(tags) - {outside, *NO_CHUNK}
     for name, pattern in _SPELLINGS.items() if outside and inside else ():
         matches = filter(None, map(pattern.fullmatch, inside))
-        form = {match[0]: f"{match['prefix'].upper()}-{match['type'] or _ONLY_TYPE}" for match in matches}
+        form = {match[0]: f"{match['prefix'].upper()}-{match['type'] or 'ENTITY'}" for match in matches}
         begun, within = ({tag[2:] for tag in form.values() if tag[0] == prefix} for prefix in "BI")
         # Types in capitals may begin with B or I by chance.
         if len(form) == len(inside) and (name != "joined" or (within and within <= begun)):

@@ -450,7 +450,8 @@ def _may_take_pieces(run: RunArguments) -> bool:
 def _compare_words(train: Dataset, tokenizer: WordCharTokenizer, source: str) -> None:
     """Log a warning if the tokenizer divides texts into other words than those of the corpus, as often in Chinese."""
     words = Counter(chain.from_iterable(train[:1000][TOKENS]))
-    divided = [word for word in words if len(tokenizer.tokenize(word)) != 1]
+    counts = tokenizer.words_of(list(words), False).counts
+    divided = [word for word, count in zip(words, counts, strict=True) if count != 1]
     share = sum(map(words.__getitem__, divided)) / max(words.total(), 1)
     if share > 0.05:
         _log.warning(

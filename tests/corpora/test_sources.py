@@ -454,3 +454,11 @@ def test_folders_of_brat_are_read(tmp_path, caplog, inside):
     assert words(load_corpus(tmp_path / "in")) == expected
     (line,) = caplog.messages
     assert "c.txt" in line and "annotation.conf" in line and "a.txt" not in line
+
+
+def test_a_named_corpus_is_never_another_one(tmp_path):
+    write(tmp_path / "train.txt", "Bo NNP I-NP I-MISC\n")
+    assert sentences(load_corpus("conll2003", tmp_path)["train"]) == [("Bo", "B-MISC")]
+    for name in ("wnut17", "ontonotes5"):
+        with pytest.raises(DataError, match=f"entities of MISC, which {name} does not have"):
+            load_corpus(name, tmp_path)

@@ -98,7 +98,7 @@ def _word(row: list[str], columns: _Columns, source: Input, number: int) -> list
     token, tag = row[columns.token], row[columns.tag]
     if columns.key is not None:
         tag = dict(pair.partition("=")[::2] for pair in tag.split("|")).get(columns.key, "O")
-    if not token or not (tag or not source.labelled):
+    if not token or (source.labelled and not tag):
         raise DataError(f"{path}:{number}: the {'tag' if token else 'token'} is empty; correct the line.")
     return [(number, token, tag, UNKNOWN if columns.pos is None else row[columns.pos])]
 

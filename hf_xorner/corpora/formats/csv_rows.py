@@ -232,7 +232,7 @@ def _sentences(source: Input, rows: _Rows, columns: _Columns) -> Iterator[Senten
                 )
             seen.add((document, name))
         sentence_name = name or sentence_name
-        fault = f"the {'tag' if token else 'token'} is empty" if not token or not (tag or not source.labelled) else ""
+        fault = f"the {'tag' if token else 'token'} is empty" if not token or (source.labelled and not tag) else ""
         if any(row[columns.width :]):
             fault = f"{len(row)} fields, but {columns.width} in the first row"
         elif "\n" in token and columns.delimiter in token:
