@@ -93,8 +93,9 @@ class IdCnnForTokenClassification(TaggerForTokenClassification):
         """Encode as the base class does; in training, with word dropout and the penalty on the effect of dropout."""
         if not self.training:
             return super().encode(input_ids, *inputs, **options)
-        dropped = torch.rand(input_ids.shape, device=input_ids.device) < self.config.word_dropout
-        input_ids = input_ids.masked_fill(dropped & (input_ids != self.config.pad_token_id), UNKNOWN_ID)
+        if self.config.word_dropout:
+            dropped = torch.rand(input_ids.shape, device=input_ids.device) < self.config.word_dropout
+            input_ids = input_ids.masked_fill(dropped & (input_ids != self.config.pad_token_id), UNKNOWN_ID)
         encoded = super().encode(input_ids, *inputs, **options)
         if not self.config.dropout_penalty:
             return encoded

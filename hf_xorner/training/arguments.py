@@ -166,7 +166,7 @@ class RunArguments(ReadingOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Config and tokenizer of the model that training continues from; set by `adopt`.
+        # Config and tokenizer of the model that training continues from; set by `take_options_from_model`.
         self.origin: tuple[TaggerConfig, WordCharTokenizer] | None = None
         # The names of the options that the user or the recipe set; filled by `arguments_of`.
         self.explicit: set[str] | None = None
@@ -324,7 +324,7 @@ def arguments_of(
     run = RunArguments(**_taken(values, RunArguments))
     run.recipe, run.explicit, run.seeds = base.name if base else None, explicit, list(dict.fromkeys(run.seeds))
     if run.model_name_or_path:
-        adopt(run, explicit)
+        take_options_from_model(run, explicit)
     if run.teacher_text and "dataset" not in explicit:
         run.texts_alone, run.dataset = True, Path(run.teacher_text[0]).name
     if run.teacher and run.model_type == "stack-lstm":
@@ -439,7 +439,7 @@ def as_words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def adopt(run: RunArguments, explicit: Collection[str] | None = None) -> None:
+def take_options_from_model(run: RunArguments, explicit: Collection[str] | None = None) -> None:
     """Read config and tokenizer of the model that a run continues from, and set the options that follow from them.
 
     Args:

@@ -241,7 +241,7 @@ def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None
     return encoder.pieces if encoder else composition.pieces if composition else None
 
 
-class Start(NamedTuple):
+class BuiltModel(NamedTuple):
     """A model before training, its tokenizer, and the words that have a pretrained vector."""
 
     tokenizer: WordCharTokenizer
@@ -249,9 +249,9 @@ class Start(NamedTuple):
     vector_words: Collection[str]
 
 
-def build_afresh(
+def build_new(
     run: RunArguments, sentences: Iterable[Sequence[str]], labels: list[str], config_fields: dict[str, Any]
-) -> Start:
+) -> BuiltModel:
     """Build a new tokenizer and model from the training data and pretrained vectors or encoders.
 
     Args:
@@ -298,7 +298,7 @@ def build_afresh(
         assert not missing, missing
     if vectors:
         place_vectors(model.features, tokenizer, vectors, run.vectors_as)
-    return Start(tokenizer, model, vectors.words if vectors else ())
+    return BuiltModel(tokenizer, model, vectors.words if vectors else ())
 
 
 #: Fields that may differ from the existing model's, as they change neither its weights nor its features; also …dropout.
@@ -309,16 +309,16 @@ _FREE = {
 }
 
 
-def go_on(
+def continue_from(
     run: RunArguments, sentences: Iterable[Sequence[str]], labels: list[str], config_fields: dict[str, Any]
-) -> Start:
+) -> BuiltModel:
     """Load the model that a run continues from, and extend it for the training data.
 
     The words and characters of the data are added, unless only the head is trained. New words with a pretrained vector
     are always added. The labels become those of the data; with `keep_labels`, the model's other labels are kept.
 
     Args:
-        run: The arguments of the run, after `adopt`.
+        run: The arguments of the run, after `take_options_from_model`.
         sentences: The words of the training data.
         labels: The labels of the training data.
         config_fields: Fields of the model's config to change.
@@ -346,7 +346,7 @@ def go_on(
         # Not saved with the model, unlike parts that the config freezes.
         for part in (model.features, model.encoder):
             part.requires_grad_(False)
-    return Start(tokenizer, model, vector_words)
+    return BuiltModel(tokenizer, model, vector_words)
 
 
 def _vectors_for(run: RunArguments, config: TaggerConfig) -> Vectors:

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, TRAIN, label_names_of
-from ..corpora.schemes import UNLABELLED_TAG
+from ..corpora.schemes import UNLABELLED_TAG, entity_type
 from ..errors import DataError
 from ..files import expanded, read_text
 from ..models.contextual import ContextualFeatures
@@ -278,10 +278,11 @@ def with_teachers(
     if certain:
         return data
     own = [teacher for teacher in teachers if isinstance(teacher, OwnTeacher)]
-    same_tags = all(sorted(teacher.model.tags.inner_tags) == sorted(tags) for teacher in own)
+    renamed = any(entity_type(name) in new_types for teacher in own for name in teacher.labels)
+    same_tags = not renamed and all(sorted(teacher.model.tags.inner_tags) == sorted(tags) for teacher in own)
 
     def label(sentences: list[list[str]]) -> Tensor:
-        if len(own) == len(teachers) and same_tags and not new_types:
+        if len(own) == len(teachers) and same_tags:
             pairs = torch.stack([teacher.pairs(sentences, tags) for teacher in own]).mean(0)
         else:
             lengths = torch.tensor(list(map(len, sentences)))

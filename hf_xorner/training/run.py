@@ -40,8 +40,8 @@ from ..tagger import Tagger
 from ..text_table import text_table
 from ..vectors.distill import AUTO, NONE, is_english
 from ..vectors.lookup import Coverage, coverage_of
-from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of
-from .build import BITS, Start, build_afresh, go_on, quantized
+from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, take_options_from_model
+from .build import BITS, BuiltModel, build_new, continue_from, quantized
 from .data import read_texts, texts_as_corpus, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import RunFacts, command_of, differences, facts_before, options_of, plain, read_facts, write_facts
 from .optimization import EpochAverage, fit_temperature, keep_the_better
@@ -257,7 +257,7 @@ class TrainingRun(NamedTuple):
             counts[name] = Comparison.of(system.gold, system.predicted).counts_by_sentence().tolist()
         return scores, counts, seconds
 
-    def leave(self) -> None:
+    def end_process_group(self) -> None:
         """Leave the process group, as each process should before it ends; afterwards, the model cannot be trained.
 
         Gloo's threads release a message some time after it has arrived and need the interpreter for it. If the
@@ -365,7 +365,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         # Raises an error about a field before data and vectors are read.
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
     elif run.origin is None:  # the arguments are not from `arguments_of`
-        adopt(run)
+        take_options_from_model(run)
     teachers = teachers_of(run.teacher, training.device, run.teacher_types, run.teacher_min_score)
     if run.composed_from is None and _may_take_pieces(run):
         run.composed_from = next((teacher.source for teacher in teachers if isinstance(teacher, StockTeacher)), None)
@@ -390,7 +390,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     command = command_of(run.recipe, options)
     set_seed(training.seed)
     names = corpus["train"].features[TAGS].feature.names
-    build = go_on if run.model_name_or_path else build_afresh
+    build = continue_from if run.model_name_or_path else build_new
     start = build(run, corpus["train"][TOKENS], names, config_fields)
     _compare_words(corpus["train"], start.tokenizer, run.dataset)
     coverage = {
@@ -424,7 +424,7 @@ def _with_more_columns(
     corpus: DatasetDict,
     run: RunArguments,
     training: TaggerTrainingArguments,
-    start: Start,
+    start: BuiltModel,
     teachers: Sequence[Teacher],
 ) -> DatasetDict:
     """Add teachers' posteriors, texts without labels, copies in another case, and states of a frozen encoder."""
@@ -484,7 +484,7 @@ def each_run(
     for pair in pairs:
         ready = prepare(*pair, config_fields)
         yield ready
-    ready.leave()
+    ready.end_process_group()
 
 
 def train(dataset: Source | None = None, recipe: str | None = None, **options: Any) -> Tagger:

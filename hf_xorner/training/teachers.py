@@ -335,8 +335,13 @@ def common_labels(teachers: Sequence[Teacher], new_types: Mapping[str, str]) -> 
         new_types: New types by the teachers' types.
 
     Raises:
-        DataError: If they have no type in common.
+        DataError: If they have no type in common, or a renamed type does not exist.
     """
+    names = {entity_type(label) for teacher in teachers for label in teacher.labels}
+    if unknown := sorted(new_types.keys() - names):
+        raise DataError(f"types: no teacher has the type {unknown[0]!r}; they have {', '.join(sorted(names - {''}))}.")
+    if UNLABELLED_TAG in new_types.values() and not all(teacher.certain for teacher in teachers):
+        raise DataError(f"types: {UNLABELLED_TAG} needs teachers of spans; write O in its place.")
     renamed = ({with_new_type(label, new_types) for label in teacher.labels} for teacher in teachers)
     common = set.intersection(*renamed) - {UNLABELLED_TAG}
     if not common - {"O"}:
@@ -345,7 +350,7 @@ def common_labels(teachers: Sequence[Teacher], new_types: Mapping[str, str]) -> 
 
 
 def check_types(teachers: Sequence[Teacher], labels: Sequence[str], new_types: Mapping[str, str]) -> None:
-    """Check that teachers have all labels of a student, and the types that are renamed.
+    """Check that teachers have all labels of a student.
 
     Raises:
         DataError: If one lacks a label.
@@ -357,11 +362,6 @@ def check_types(teachers: Sequence[Teacher], labels: Sequence[str], new_types: M
                 f"teacher={teacher.source!r} has the labels {', '.join(teacher.labels)}, without {lacking[0]} of the "
                 "student; name a teacher with the same types, or rename them with types."
             )
-        if not teacher.certain and UNLABELLED_TAG in new_types.values():
-            raise DataError(f"types: {UNLABELLED_TAG} needs a teacher of spans; write O in its place.")
-    names = {entity_type(label) for teacher in teachers for label in teacher.labels}
-    if unknown := sorted(new_types.keys() - names):
-        raise DataError(f"types: no teacher has the type {unknown[0]!r}; they have {', '.join(sorted(names - {''}))}.")
 
 
 def mean_probabilities(
@@ -369,14 +369,16 @@ def mean_probabilities(
 ) -> Tensor:
     """Return the mean over the teachers of the probabilities of a student's labels, (B, T, L).
 
-    Types that the student lacks count as outside. NaN for words that no teacher knows.
+    Types that the student lacks count as outside, also those that are renamed to ``?``, unless all teachers give spans.
+    NaN for words that no teacher knows.
     """
     each = []
     for teacher in teachers:
         renamed = [with_new_type(label, new_types) for label in teacher.labels]
         columns = torch.tensor([labels.index(label if label in labels else labels[0]) for label in renamed])
         found = teacher.probabilities(sentences)
-        unknown = found[..., [number for number, label in enumerate(renamed) if label == UNLABELLED_TAG]].sum(-1) > 0
+        unlabelled = [number for number, label in enumerate(renamed) if teacher.certain and label == UNLABELLED_TAG]
+        unknown = found[..., unlabelled].sum(-1) > 0
         mapped = found.new_zeros(*found.shape[:2], len(labels)).index_add_(2, columns, found)
         each.append(mapped.masked_fill(unknown.unsqueeze(2), torch.nan))
     return torch.stack(each).nanmean(0)

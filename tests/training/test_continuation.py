@@ -13,8 +13,8 @@ from transformers import AutoModelForTokenClassification
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.training import RunArguments, parse, prepare
-from hf_xorner.training.arguments import adopt
-from hf_xorner.training.build import build_afresh, extended, go_on, known_words
+from hf_xorner.training.arguments import take_options_from_model
+from hf_xorner.training.build import build_new, continue_from, extended, known_words
 
 #: GOD is gone, ORG is new, and the others come in another order.
 NEW_LABELS = ["O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER"]
@@ -36,8 +36,8 @@ def saved(folder, kind, tokenizer, **fields):
 def continued(folder, sentences=NEW_SENTENCES, labels=NEW_LABELS, fields=None, **options):
     torch.manual_seed(1)
     run = RunArguments(model_name_or_path=str(folder), **options)
-    adopt(run)
-    start = go_on(run, sentences, list(labels), fields or {})
+    take_options_from_model(run)
+    start = continue_from(run, sentences, list(labels), fields or {})
     return start.model.eval(), start.tokenizer
 
 
@@ -175,7 +175,7 @@ def test_new_words_with_vectors(use, vector_file, tmp_path):
     path = vector_file("first.txt", {"ann": (1, 2), "zeus": (3, 4), "köln": (5, 6), "oslo": (7, 8)})
     run = RunArguments(model_type="bilstm-cnn", vectors=path, vectors_as=use, fallback=["lower"])
     fields = {"hidden_size": 8} | ({"word_dim": 4} if use == "beside" else {})
-    start = build_afresh(run, SENTENCES, LABELS, fields)
+    start = build_new(run, SENTENCES, LABELS, fields)
     Tagger(start.model, start.tokenizer).save_pretrained(tmp_path / "old")
     old, tokenizer = start.model.eval(), start.tokenizer
     options = {"vectors": vector_file("more.txt", {"acme": (9, 9), "ann": (0, 0), "Rome": (2, 2)})}

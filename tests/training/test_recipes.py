@@ -12,7 +12,7 @@ from hf_xorner.papers.tables import published_text, read_table
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import parse
 from hf_xorner.training.arguments import arguments_of
-from hf_xorner.training.build import build_afresh
+from hf_xorner.training.build import build_new
 from hf_xorner.training.recipes import read_recipe, recipe_names, table_names
 
 PAPERS = ("li2020", "lample2016", "ma2016", "chen2019", "strubell2017")
@@ -93,7 +93,7 @@ def test_options_of_an_ablation_match_the_paper():
 def test_spellings_of_ma2016_start_from_the_lower_cased_vector_and_are_tuned_apart(tmp_path):
     (tmp_path / "glove.txt").write_text("said" + " 0.5" * 100 + "\nup" + " 0.25" * 100 + "\n", encoding="utf-8")
     run, _, fields = parse(["ma2016/table3/blstm", "--vectors", str(tmp_path / "glove.txt")])
-    tokenizer, model, _ = build_afresh(run, [["said", "Said"]], ["O", "B-PER", "I-PER"], fields)
+    tokenizer, model, _ = build_new(run, [["said", "Said"]], ["O", "B-PER", "I-PER"], fields)
     ids = tokenizer.convert_tokens_to_ids(["said", "Said", "up", "Up", "Osaka"])
     assert len({*ids}) == 4 and ids[2] == ids[3]  # training has Said, and not Up
     rows = model.features.words.weight[ids]

@@ -182,7 +182,7 @@ def test_faults_of_teachers_are_one_sentence(tmp_path):
     good = stock(tmp_path / "good")
     for options, sentence in (
         ({"types": {"person": "PER"}}, "no teacher has the type 'person'"),
-        ({"types": {"PER": "?"}}, "needs a teacher of spans"),
+        ({"types": {"PER": "?"}}, "needs teachers of spans"),
         ({"output_dir": good}, "is an input"),
     ):
         with pytest.raises(ValueError, match=sentence):
