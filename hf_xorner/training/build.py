@@ -323,7 +323,7 @@ def continue_from(
         labels: The labels of the training data.
         config_fields: Fields of the model's config to change.
     """
-    assert run.origin is not None, "call adopt first"
+    assert run.origin is not None, "call take_options_from_model first"
     old_config, old_tokenizer = run.origin
     old = load_model(str(run.model_name_or_path), old_config, old_tokenizer, dtype=torch.float32)
     vectors = _vectors_for(run, old_config) if run.vectors else None

@@ -103,13 +103,14 @@ def fit_temperature(trainer: Trainer) -> None:
     model = trainer.accelerator.unwrap_model(trainer.model).eval()
     sums = [0.0] * len(TEMPERATURES)
 
-    def add_losses(decoder: Any, inputs: tuple[Tensor, ...], _: Any) -> None:
-        if len(inputs) == 4:  # not for decoding
-            scores, lengths, states, gold = inputs
+    def add_losses(decoder: Any, inputs: tuple[Tensor, ...], options: dict[str, Any], _: Any) -> None:
+        if "gold" in options:  # not for decoding
+            scores, lengths, states = inputs
             for number, model.config.score_temperature in enumerate(TEMPERATURES):
-                sums[number] += decoder.negative_log_likelihood(scores, gold, lengths, states).sum().item()
+                losses = decoder.negative_log_likelihood(scores, options["gold"], lengths, states)
+                sums[number] += losses.sum().item()
 
-    with model.decoder.register_forward_hook(add_losses):
+    with model.decoder.register_forward_hook(add_losses, with_kwargs=True):
         for batch in trainer.get_eval_dataloader():
             model(**trainer._prepare_inputs(batch), output_logits=False)
     model.config.score_temperature = 1.0

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES
 from transformers.utils import SAFE_WEIGHTS_NAME, cached_file
@@ -56,6 +57,21 @@ class Teacher(ABC):
     @abstractmethod
     def probabilities(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Return the probabilities of the labels of each word, (B, T, L), padded on the right; NaN if unknown."""
+
+    @cached_property
+    def _memory(self) -> dict[str, Tensor]:
+        return {}
+
+    def remembered(self, sentences: Sequence[Sequence[str]]) -> Tensor:
+        """Return `probabilities` to half precision; each sentence is labelled once."""
+        keys = ["\0".join(words) for words in sentences]
+        new = {key: words for key, words in zip(keys, sentences, strict=True) if key not in self._memory}
+        if new:
+            for key, words, rows in zip(new, new.values(), self.probabilities(list(new.values())), strict=True):
+                self._memory[key] = rows[: len(words)].half()
+        if not any(sentences):
+            return torch.zeros(len(sentences), 1, len(self.labels))
+        return pad_sequence([self._memory[key].float() for key in keys], batch_first=True)
 
 
 def teachers_of(
@@ -376,7 +392,7 @@ def mean_probabilities(
     for teacher in teachers:
         renamed = [with_new_type(label, new_types) for label in teacher.labels]
         columns = torch.tensor([labels.index(label if label in labels else labels[0]) for label in renamed])
-        found = teacher.probabilities(sentences)
+        found = teacher.remembered(sentences)
         unlabelled = [number for number, label in enumerate(renamed) if teacher.certain and label == UNLABELLED_TAG]
         unknown = found[..., unlabelled].sum(-1) > 0
         mapped = found.new_zeros(*found.shape[:2], len(labels)).index_add_(2, columns, found)

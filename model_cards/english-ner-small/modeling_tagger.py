@@ -376,7 +376,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
         `teacher` is a pair posterior and the weight of the cross-entropy with it.
         """
-        losses = self.decoder(scores, lengths, states, gold).to(gold.device)
+        losses = self.decoder(scores, lengths, states, gold=gold).to(gold.device)
         if teacher is not None:
             pairs, weight = teacher
             teacher_losses = self.decoder(scores, lengths, states, teacher_pairs=pairs).to(gold.device)
