@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
+from huggingface_hub import ModelCard, hf_hub_download
+from huggingface_hub.errors import EntryNotFoundError
+from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
 from transformers.tokenization_utils_base import TOKENIZER_CONFIG_FILE
 from transformers.utils import (
@@ -28,7 +32,7 @@ from transformers.utils import (
 from transformers.utils.hub import get_checkpoint_shard_files
 
 from .errors import DataError, first_line, why_not_loaded
-from .files import model_folder
+from .files import CARD_FILE, model_folder, refuse_aliases
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -101,6 +105,26 @@ def read_settings(
     if find_adapter_config_file(source, **hub):
         raise ValueError(f"{ADAPTER_CONFIG_NAME} is refused, as it names another model; merge the adapter and save it")
     return settings
+
+
+def read_card(source: str | Path, **options: Any) -> ModelCard | None:
+    """Read the card of a model in a folder or on the Hub; None if it has none. The options are those of `ModelCard`.
+
+    Raises:
+        ValueError: If its metadata cannot be read.
+    """
+    path = Path(source) / CARD_FILE
+    try:
+        if not path.parent.is_dir():
+            path = Path(hf_hub_download(str(source), path.name))
+        text = path.read_text(encoding="utf-8")
+        if metadata := REGEX_YAML_BLOCK.search(text):
+            refuse_aliases(metadata[2])
+        return ModelCard(text, **options)
+    except (FileNotFoundError, EntryNotFoundError):  # the card is optional
+        return None
+    except (ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"{path}: the metadata cannot be read ({first_line(error)}); correct them.") from None
 
 
 def check_size(source: str, auto_class: Any, config: PreTrainedConfig, **options: Any) -> None:

@@ -12,16 +12,11 @@ from email.policy import EmailPolicy
 from importlib.metadata import requires
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import yaml
-from huggingface_hub import ModelCard, hf_hub_download
-from huggingface_hub.errors import EntryNotFoundError
-from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from packaging.version import Version
 
-from ..errors import first_line
-from ..files import CARD_FILE, model_folder, refuse_aliases, write_whole
+from ..files import model_folder, write_whole
+from ..loading import read_card
 from . import MODULES, runtime_code
 from .onnx import exported_files
 
@@ -94,23 +89,3 @@ def _metadata(source: str, name: str, version: str) -> str:
     message["Description-Content-Type"] = "text/markdown"
     message.set_payload(f"{card.text.strip() if card else ''}\n")
     return message.as_string()
-
-
-def read_card(source: str | Path, **options: Any) -> ModelCard | None:
-    """Read the card of a model in a folder or on the Hub; None if it has none. The options are those of `ModelCard`.
-
-    Raises:
-        ValueError: If its metadata cannot be read.
-    """
-    path = Path(source) / CARD_FILE
-    try:
-        if not path.parent.is_dir():
-            path = Path(hf_hub_download(str(source), path.name))
-        text = path.read_text(encoding="utf-8")
-        if metadata := REGEX_YAML_BLOCK.search(text):
-            refuse_aliases(metadata[2])
-        return ModelCard(text, **options)
-    except (FileNotFoundError, EntryNotFoundError):  # the card is optional
-        return None
-    except (ValueError, yaml.YAMLError) as error:
-        raise ValueError(f"{path}: the metadata cannot be read ({first_line(error)}); correct them.") from None

@@ -15,10 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from ..export import runtime_code
-from ..export.package import read_card
 from ..export.runtime import RUNTIME_FILE, OnnxTagger
 from ..files import CARD_FILE, FACTS_FILE, GRAPH_FILE
-from ..loading import load_config, load_tokenizer
+from ..loading import load_config, load_tokenizer, read_card
 
 CONFIG = "config.json"
 
