@@ -146,8 +146,8 @@ class RunArguments(ReadingOptions):
     )
     teacher_text: list[str] = option(
         [],
-        "Files of plain text, one sentence per line, that the teachers label. Without a corpus, the model learns from "
-        "them alone.",
+        "Files of text (plain, JSON, CSV, Parquet, or others that `tag` reads) that the teachers label. Without a "
+        "corpus, the model learns from them alone.",
         group="distillation",
         aliases=("--text",),
     )

@@ -20,9 +20,11 @@ from tqdm.auto import tqdm
 
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, TRAIN, label_names_of
+from ..corpora.formats import recognise
 from ..corpora.schemes import UNLABELLED_TAG, entity_type
+from ..corpora.source import Input, ReadingLog, ReadingOptions, Sentence
 from ..errors import DataError
-from ..files import expanded, read_text
+from ..files import expanded, open_bytes
 from ..models.contextual import ContextualFeatures
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -207,15 +209,21 @@ _ENDS, _LONG, _LONGEST = {".", "!", "?", "…", "。"}, 40, 100
 
 
 def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> list[list[str]]:
-    """Return the words of plain text with one sentence per line; long lines are divided at ends of sentences.
+    """Return the words of texts, or of sentences in any format that `tag` reads; long texts are divided into sentences.
 
     Raises:
-        DataError: If a file is not UTF-8, or has no words.
+        DataError: If a file cannot be read, or has no words.
     """
     sentences: list[list[str]] = []
     for name in files:
-        lines = read_text(expanded(name), "utf-8-sig").split("\n")
-        in_file = [sentence for line in lines for sentence in _divided(tokenize(line))]
+        log = ReadingLog(options := ReadingOptions())
+        with open_bytes(expanded(name)) as lines:
+            source = Input(expanded(name), options, log, raw_lines=iter(lines))
+            kind = recognise(source)
+            records = kind.records(source) if kind.records else kind.read(source) if kind.read else ()
+            items = (record.tokens if isinstance(record, Sentence) else record.item for record in records)
+            texts = [tokenize(item) if isinstance(item, str) else list(item or ()) for item in items]
+        in_file = [sentence for words in texts for sentence in _divided(words)]
         if not in_file:
             raise DataError(f"{name} has no words; name a file of plain text with one sentence per line.")
         sentences += in_file
