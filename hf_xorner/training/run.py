@@ -479,8 +479,8 @@ def each_run(
     for seed, (of_seed, settings) in zip(run.seeds, pairs, strict=False):
         of_seed.seeds, settings.seed = [], seed
         settings.output_dir = folder_of(str(training.output_dir), seed)
-    for pair in pairs:
-        check_output(*pair)
+    for pair in pairs if run.seeds else ():
+        check_output(*pair)  # before the first is trained; `prepare` checks a single run
     for pair in pairs:
         ready = prepare(*pair, config_fields)
         yield ready
