@@ -304,7 +304,7 @@ def as_on_a_gpu(monkeypatch):
 
     def switch():
         for name in ("layers", "crf", "features", "modeling_grn", "modeling_tagger", "recurrent"):
-            monkeypatch.setattr(f"hf_xorner.models.{name}.readable", lambda values: False)
+            monkeypatch.setattr(f"hf_xorner.models.{name}.cheap_to_read", lambda values: False)
 
     return switch
 

@@ -11,7 +11,6 @@ from hf_xorner.export.package import export_package
 from hf_xorner.export.runtime import OnnxTagger
 from hf_xorner.hub import check_folder
 from hf_xorner.hub.card import write_card
-from hf_xorner.integrations.spacy import TaggerComponent
 from hf_xorner.vectors.distill import read_encoder
 
 pytest_plugins = "fake_hub"
@@ -40,6 +39,15 @@ HOSTILE = [
     (TOKENIZER, {"auto_map": {"AutoTokenizer": ["/evil/code.Tokenizer", None]}}, "auto_map=.*evil.* is refused"),
     (TOKENIZER, {"piece_tokenizer_file": "/etc/passwd"}, "piece_tokenizer_file='/etc/passwd' is refused"),
 ]
+
+
+def spacy_tagger(folder):
+    pytest.importorskip("spacy")
+    from hf_xorner.integrations.spacy import TaggerComponent
+
+    return TaggerComponent(None, "ner", str(folder)).tagger
+
+
 ENTRIES = {
     "Tagger": lambda folder, out: Tagger.from_pretrained(str(folder)),
     "OnnxTagger": lambda folder, out: OnnxTagger.from_pretrained(folder),
@@ -47,7 +55,7 @@ ENTRIES = {
     "package": lambda folder, out: export_package(str(folder), out, "my_ner"),
     "publish": lambda folder, out: check_folder(folder),
     "card": lambda folder, out: write_card(folder, overwrite=True),
-    "spacy": lambda folder, out: TaggerComponent(None, "ner", str(folder)).tagger,
+    "spacy": lambda folder, out: spacy_tagger(folder),
     "encoder": lambda folder, out: read_encoder(str(folder)),
 }
 
