@@ -19,7 +19,7 @@ from transformers.utils import SAFE_WEIGHTS_NAME, cached_file
 
 from ..corpora.schemes import EDGE, UNLABELLED_TAG, entity_type, iob2_of, is_chunked, label_names, with_new_type
 from ..errors import DataError, why_not_loaded
-from ..files import file_fingerprint
+from ..files import file_fingerprint, model_folder
 from ..loading import check_size, moved, read_settings
 from ..models.crf import Chain, pair_posterior
 from ..models.tags import TagSpace
@@ -96,7 +96,9 @@ def teachers_of(
             teachers.append(SpacyTeacher(source.removeprefix(SPACY)))
         else:
             try:
-                settings = read_settings(source, [*CONFIGS, *MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES])
+                settings = read_settings(
+                    model_folder(source), [*CONFIGS, *MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES]
+                )
             except Exception as error:  # no such folder, no network or a broken file: they have no common type
                 raise DataError(f"teacher={source!r} cannot be loaded: {why_not_loaded(error)}.") from None
             of_package = settings.get("model_type") in CONFIGS

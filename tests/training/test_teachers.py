@@ -114,6 +114,11 @@ def test_the_posterior_of_pairs_is_that_of_all_sequences_of_whole_entities():
     helpers.close(pairs[1:], expected / total, 1e-5)
 
 
+def test_a_model_of_the_package_is_a_teacher_by_its_short_name():
+    (teacher,) = teachers_of(["english-open"], CPU)
+    assert teacher.labels[0] == "O" and "B-PER" in teacher.labels
+
+
 class Spans(SpanTeacher):
     """Finds words with capitals: with a high score if they are longer than two letters."""
 
