@@ -24,11 +24,12 @@ from torch.utils.data import DataLoader
 
 from .. import Tagger, load_corpus
 from ..corpora.assemble import words_and_tags
+from ..corpora.hold_out import hold_out
 from ..export.runtime import OnnxTagger
 from ..files import write_json
 from ..options import option, read_options
 from ..registration import CONFIGS
-from ..training import TaggerTrainer, TaggingCollator, prepare
+from ..training import RunArguments, TaggerTrainer, TaggingCollator, prepare
 from ..training.arguments import arguments_of
 from ..training.recipes import recipe_names
 
@@ -115,7 +116,7 @@ def run(words: Iterable[str]) -> None:
 
 def measure(names: list[str], options: Options, folder: str) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield the names and figures of the models, of their exports and of spaCy."""
-    corpus = load_corpus(options.dataset, options.data_dir)
+    corpus, _ = hold_out(load_corpus(options.dataset, options.data_dir), RunArguments().hold_out, options.dataset)
     if "test" not in corpus:
         raise ValueError(f"{options.dataset} has no test split, which is timed; name a folder with one.")
     test = corpus["test"]["tokens"][: options.sentences]
