@@ -80,7 +80,9 @@ def test_sorted_and_joined_datasets_are_read_and_rows_have_numbers(table):
     assert read(table.with_format("numpy")) == EXPECTED
     assert read(table.select([])) == []
     rows = sentences(datasets.concatenate_datasets([table] * 500))
-    assert [sentence.place() for sentence in rows[1200:1202]] == [f"owner/name, train, row {n}" for n in (1200, 1201)]
+    assert [sentence.location() for sentence in rows[1200:1202]] == [
+        f"owner/name, train, row {n}" for n in (1200, 1201)
+    ]
     assert [sentence[:2] for sentence in rows] == EXPECTED * 500
 
 
