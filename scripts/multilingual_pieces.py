@@ -12,26 +12,36 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import struct
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
-from wordfreq import top_n_list
+from transformers import BertConfig
 
 from hf_xorner import load_corpus
 
 #: The languages of wordfreq that are used, by its names ("sh" is Croatian and Serbian).
-LANGUAGES = "bg ca cs da de el en es fi fr hu id it lt lv mk nb nl pl pt ro ru sh sk sl sv tr uk".split()
+LANGUAGES = (
+    *("bg", "ca", "cs", "da", "de", "el", "en", "es", "fi", "fr", "hu", "id", "it", "lt", "lv", "mk", "nb", "nl"),
+    *("pl", "pt", "ro", "ru", "sh", "sk", "sl", "sv", "tr", "uk"),
+)
 #: The numbers of layers, heads and so on come first in the file.
 HEADER = struct.Struct("<4sI7ifi")
 #: Names of a layer's tensors in the file and in transformers.
 PARTS = {
-    **{"q": "attention.self.query", "k": "attention.self.key", "v": "attention.self.value"},
-    **{"ao": "attention.output.dense", "aln": "attention.output.LayerNorm"},
-    **{"fi": "intermediate.dense", "fo": "output.dense", "oln": "output.LayerNorm"},
+    "q": "attention.self.query",
+    "k": "attention.self.key",
+    "v": "attention.self.value",
+    "ao": "attention.output.dense",
+    "aln": "attention.output.LayerNorm",
+    "fi": "intermediate.dense",
+    "fo": "output.dense",
+    "oln": "output.LayerNorm",
 }
 
 
@@ -43,18 +53,20 @@ def main() -> None:
     parser.add_argument("--text", type=Path, required=True, help="The folder of text without labels.")
     parser.add_argument("--output", type=Path, required=True, help="The folder of the encoder.")
     parser.add_argument("--pieces", type=int, default=64000, help="The number of pieces.")
-    parser.add_argument("--words", type=int, default=40000, help="Words for the fit of the composition.")
+    parser.add_argument("--words", type=int, default=40000, help="Words of the corpora for the fit of the composition.")
     options = parser.parse_args()
     content = options.weights.read_bytes()
     vocabulary, place = read_vocabulary(content)
-    words = words_of(options.corpus, options.text)
+    tokens = [word for sentence in load_corpus(options.corpus)["train"]["tokens"] for word in sentence]
+    shares = shares_of(tokens, options.text)
     options.output.mkdir(parents=True, exist_ok=True)
-    kept = used_pieces(words, vocabulary, options.pieces)
-    frequent = [word for word, _ in words.most_common(options.words)]
-    (options.output / "words.txt").write_text("\n".join(frequent) + "\n", encoding="utf-8")
+    kept = used_pieces(shares, vocabulary, options.pieces)
+    distinct = sorted(set(tokens))
+    fitted = random.Random(0).sample(distinct, min(options.words, len(distinct)))
+    (options.output / "words.txt").write_text("\n".join(fitted) + "\n", encoding="utf-8")
     tokenizer([vocabulary[row] for row in kept]).save(str(options.output / "tokenizer.json"))
     write_encoder(content, place, kept, options.output)
-    print(f"{len(kept):,} pieces of {len(words):,} words")
+    print(f"{len(kept):,} pieces of {len(shares):,} words")
 
 
 def read_vocabulary(content: bytes) -> tuple[list[tuple[str, float]], int]:
@@ -67,32 +79,36 @@ def read_vocabulary(content: bytes) -> tuple[list[tuple[str, float]], int]:
     scores = np.frombuffer(content, "<f4", size, place + 4 * (size + 1))
     place += 4 * (2 * size + 1)
     texts = content[place : place + length]
-    pieces = [texts[start:end].decode() for start, end in zip(offsets, offsets[1:], strict=False)]
+    pieces = [texts[start:end].decode() for start, end in pairwise(offsets)]
     place += length
     return list(zip(pieces, map(float, scores), strict=True)), place + 8 + struct.unpack_from("<4xI", content, place)[0]
 
 
-def words_of(corpus: str, text: Path) -> Counter[str]:
-    """Count in how many lists each word is: the corpus, one list per language of wordfreq, and one per file of text."""
-    lists = [{word for tokens in load_corpus(corpus)["train"]["tokens"] for word in tokens}]
+def shares_of(tokens: list[str], text: Path) -> dict[str, float]:
+    """Return the share of each word among those of the corpora, text and wordfreq, summed over languages."""
+    from wordfreq import top_n_list, word_frequency
+
+    shares: Counter[str] = Counter()
+    for path in sorted(text.glob("*.txt")):
+        words = Counter(word.strip(".,;:!?\"'()«»„“”…") for word in path.read_text(encoding="utf-8").split())
+        total = words.total()
+        shares.update({word: count / total for word, count in words.items() if word})
     for language in LANGUAGES:
-        frequent = top_n_list(language, 30000)
-        lists.append({*frequent, *map(str.capitalize, frequent)})
-    for path in text.glob("*.txt"):
-        lists.append({word.strip(".,;:!?\"'()«»„“”…") for word in path.read_text(encoding="utf-8").split()})
-    return Counter(word for words in lists for word in sorted(words) if word)
+        shares.update({word: word_frequency(word, language) for word in top_n_list(language, 30000)})
+    weight = len(LANGUAGES) / len(tokens)  # the corpora have about as many languages
+    shares.update({word: weight * count for word, count in Counter(tokens).items()})
+    return shares
 
 
-def used_pieces(words: Counter[str], vocabulary: list[tuple[str, float]], size: int) -> list[int]:
-    """Return the special pieces, and those that are in most words."""
-    counts: Counter[int] = Counter()
-    for (word, count), encoding in zip(
-        words.items(), tokenizer(vocabulary).encode_batch(list(words), add_special_tokens=False), strict=True
-    ):
-        for piece in set(encoding.ids):
-            counts[piece] += count
-    special = [0, 1, 2, 3]
-    return special + sorted(piece for piece, _ in counts.most_common(size) if piece not in special)[: size - 4]
+def used_pieces(shares: dict[str, float], vocabulary: list[tuple[str, float]], size: int) -> list[int]:
+    """Return the special pieces, and those that are most frequent in words."""
+    frequency: Counter[int] = Counter()
+    encodings = tokenizer(vocabulary).encode_batch(list(shares), add_special_tokens=False)
+    for share, encoding in zip(shares.values(), encodings, strict=True):
+        for piece in encoding.ids:
+            frequency[piece] += share
+    pieces = [piece for piece, _ in frequency.most_common() if piece > 3]
+    return [0, 1, 2, 3, *sorted(pieces[: size - 4])]
 
 
 def tokenizer(vocabulary: list[tuple[str, float]]) -> Tokenizer:
@@ -125,15 +141,20 @@ def write_encoder(content: bytes, place: int, kept: list[int], folder: Path) -> 
                 columns = shapes.get(f"{short}.{kind}")
                 tensors[f"encoder.layer.{layer}.{name}.{long}"] = tensor.reshape(-1, columns) if columns else tensor
     save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, folder / "model.safetensors")
-    config = {
-        **{"model_type": "bert", "architectures": ["BertModel"], "vocab_size": len(kept), "hidden_size": hidden},
-        **{"num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": inner},
-        **{"max_position_embeddings": positions, "type_vocab_size": types, "layer_norm_eps": epsilon},
-        **{"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2},
-    }
+    config = BertConfig(
+        vocab_size=len(kept),
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=inner,
+        max_position_embeddings=positions,
+        type_vocab_size=types,
+        layer_norm_eps=epsilon,
+        pad_token_id=1,
+    )
+    config.save_pretrained(folder)
     special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     special |= {"cls_token": "<s>", "sep_token": "</s>"}
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": positions, **special}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
