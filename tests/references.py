@@ -261,22 +261,15 @@ def spans_strict(inner):
 
 
 def spans_conlleval(inner):
-    """Entities as conlleval repairs them: B and S start one, and so does an I or E that cannot continue the last."""
-
-    def starts(t):
-        position, kind = split(inner[t])
-        before, kind_before = split(inner[t - 1]) if t else ("O", "")
-        if position in ("B", "S"):
-            return True
-        return position in ("I", "E") and (before in ("O", "E", "S") or kind != kind_before)
-
+    """Entities as conlleval counts them once S is B and E is I: an I starts one after O or another type."""
+    tags = [("O", "")] + [({"S": "B", "E": "I"}.get(position, position), kind) for position, kind in map(split, inner)]
+    starts = [now[0] == "B" or (now[0] == "I" and now[1] != before[1]) for before, now in itertools.pairwise(tags)]
     spans = []
-    for first in range(len(inner)):
-        if starts(first):
-            last = first + 1
-            while last < len(inner) and inner[last] != "O" and not starts(last):
-                last += 1
-            spans.append((split(inner[first])[1], first, last))
+    for first in np.flatnonzero(starts):
+        last = first + 1
+        while last < len(inner) and inner[last] != "O" and not starts[last]:
+            last += 1
+        spans.append((split(inner[first])[1], first, last))
     return spans
 
 

@@ -27,7 +27,7 @@ class Tables(NamedTuple):
     inside_label: Tensor  # (types,) public I- label; the B- label where there is none
     continued: Tensor  # (K, K) true if the column's tag, after the row's tag, continues its chunk
     whole: Tensor  # (K, K) true if a chunk may begin with the row's tag and end with the column's
-    label_of: Tensor  # (K, K) public label of the column's tag after the row's
+    label_of: Tensor  # (K, K) public label of the column's tag after the row's, as conlleval reads S as B and E as I
     inner_of: Tensor  # (2, 2, L) inner tag of a public label; axes: continues a chunk or not, is continued or not
     barred_transitions: Tensor  # (K, K) forbidden transitions from row to column
     barred_start: Tensor  # (K,) tags that cannot start a sentence
@@ -88,10 +88,11 @@ class TagSpace:
         marks_ends = self.scheme == "bioes"
         stays_open, ends = begun & marks_ends, kind == END if marks_ends else begun
         continued = continues(kind, entity_type, before, entity_type_before)
+        joined = goes_on & (entity_type == entity_type_before)
         owner = tables["public"][:1].where(kind == OUTSIDE, tables["begin_label"][entity_type])
         kinds, types = torch.tensor([[SINGLE, BEGIN], [END, INSIDE]], device=device), tables["public_type"]
         tables |= {
-            "label_of": torch.where(continued, tables["inside_label"][entity_type], owner),
+            "label_of": torch.where(joined, tables["inside_label"][entity_type], owner),
             "inner_of": tables["inner"][kinds][..., types].masked_fill(types == NO_TYPE, 0),
             "continued": continued,
             "whole": ((before == BEGIN) & ends) | ((before == SINGLE) & (kind == SINGLE)),
@@ -144,8 +145,8 @@ class TagSpace:
     def to_public_path(self, path: Tensor, mask: Tensor, repair: bool = False) -> Tensor:
         """Inner tags (B, T) of sentences with mask (B, T) as public labels of well-formed spans.
 
-        Malformed spans, other than B I* E or S of one type, are dropped (li2020). With `repair` they are read as by
-        conlleval: a chunk starts wherever none of its type is open.
+        Malformed spans, other than B I* E or S of one type, are dropped (li2020). With `repair` they are read as in
+        the programs of lample2016 and chen2019: S as B, E as I, then as conlleval does, so that E E is one entity.
         """
         if not self.chunked:
             return path

@@ -102,7 +102,7 @@ class TaggerConfig(PreTrainedConfig):
         constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O in BIOES.
         tag_scheme: The tags inside the model, "bioes" or "iob2"; its labels are IOB2 in either case.
         malformed_spans: "drop" decoded spans that are not B I* E or S of one type, or B I* in IOB2 (li2020), or
-            "repair" them as the conlleval script does.
+            "repair" them: S is read as B, E as I, then as the conlleval script does.
         score_temperature: Scores are divided by it before they become probabilities (Guo et al., 2017); the decoded
             labels do not depend on it.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
