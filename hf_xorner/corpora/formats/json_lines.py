@@ -246,7 +246,7 @@ def find_key(
             return key
     present = ", ".join(f"{key!r:.40}" for key in list(record)[:8]) or "none"
     raise DataError(
-        f"{location}: no {content} under {' or '.join(map(repr, keys))}; name them as {option} (the keys are {present})."
+        f"{location}: no {content} under {' or '.join(map(repr, keys))}; name them as {option} (keys: {present})."
     )
 
 

@@ -384,7 +384,7 @@ def read_brat(source: Input) -> Iterator[Sentence]:
 
 
 def _brat_spans(marks: Sequence[tuple[str, str]], text: str) -> tuple[list[tuple[str, Span, int]], list[DataError]]:
-    """Return the spans in lines of an annotation, with their positions and numbers of parts, and the errors of others."""
+    """Return the spans in lines of an annotation, with their location and number of parts, and the errors of others."""
     spans, faults = [], []
     for location, line in marks:
         match = _BRAT_SPAN.fullmatch(line)
