@@ -31,7 +31,7 @@ def test_every_recipe_is_read_into_options():
         config = CONFIGS[run.model_type](**config_fields)
         defaults = {**vars(CONFIGS[run.model_type]()), **vars(default_run), **vars(default_training)}
         for option, value in read_recipe(name).options.items():
-            holder = next(holder for holder in (config, run, training) if hasattr(holder, option))
+            holder = next(holder for holder in (run, training, config) if hasattr(holder, option))
             value = defaults[option] if value is None else str(value) if option == "tag_column" else value
             read = getattr(holder, option)
             assert (list(read) if isinstance(read, tuple) else read) == value, (name, option)

