@@ -8,6 +8,7 @@ from typing import Any
 
 from ..evaluation.scores import measure_of
 from ..vectors.distill import AUTO
+from .arguments import START
 
 #: The best epoch is late if it comes after this share of all epochs, and beats the earlier ones by this many points.
 _LATE, _GAIN = 0.9, 1.0
@@ -49,7 +50,8 @@ def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
         why = "The best epoch was one of the last" if score else "Nothing was found in the validation data"
         yield f"{why}, so longer training may help: {more}."
     seen, unseen = (validation.get("seen", {}).get(name, {}) for name in ("seen", "unseen"))
-    of_package = facts["options"].get("vectors") == AUTO
+    options = facts["options"]
+    of_package = options.get("vectors") == AUTO or options.get("model_name_or_path") == START
     if _lags(unseen, seen) and (of_package or not facts["inputs"]):
         share = 100 * unseen["support"] / (seen["support"] + unseen["support"])
         yield (

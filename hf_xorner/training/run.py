@@ -40,7 +40,14 @@ from ..tagger import Tagger
 from ..text_table import text_table
 from ..vectors.distill import AUTO, NONE, is_english
 from ..vectors.lookup import Coverage, coverage_of
-from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, take_options_from_model
+from .arguments import (
+    OPTIONS_OF_A_MODEL,
+    START,
+    RunArguments,
+    TaggerTrainingArguments,
+    arguments_of,
+    take_options_from_model,
+)
 from .build import BITS, BuiltModel, build_new, continue_from, quantized
 from .data import read_texts, texts_as_corpus, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import RunFacts, command_of, differences, facts_before, options_of, plain, read_facts, write_facts
@@ -327,15 +334,19 @@ def choose_options(
     if run.composed_from and "quantize" not in run.explicit:
         chosen["quantize"] = run.quantize = "int8"
     if not (run.origin or run.composed_from or run.composed or run.context):
-        chosen |= _choose_vectors(run, fields, chain.from_iterable(train[TOKENS]))
+        chosen |= _choose_start(run, fields, chain.from_iterable(train[TOKENS]))
     return chosen
 
 
-def _choose_vectors(run: RunArguments, fields: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
-    """Set the vectors of a new model, or else options for a vocabulary without vectors; see `choose_options`."""
+def _choose_start(run: RunArguments, fields: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
+    """Set the model or the vectors that training starts from, or else options for a vocabulary without vectors."""
     chosen: dict[str, Any] = {}
     explicit = run.explicit or set()
     if not run.vectors:
+        if not fields and not OPTIONS_OF_A_MODEL & explicit and is_english(words := list(words)):
+            chosen["model_name_or_path"] = run.model_name_or_path = START
+            take_options_from_model(run, explicit)
+            return chosen
         chosen["vectors"] = run.vectors = AUTO if is_english(words) else NONE
     if run.vectors != NONE:
         return chosen
