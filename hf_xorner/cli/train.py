@@ -19,10 +19,10 @@ from ..hub import prepare_repository, publish
 from ..loading import without_bars
 from ..training import parse
 from ..training.advice import advice
-from ..training.arguments import START, TaggerTrainingArguments, training_parser
+from ..training.arguments import TaggerTrainingArguments, training_parser
 from ..training.facts import AGREEMENT, read_facts
 from ..training.run import TrainingRun, best_seed, each_run, folder_locked, folder_of, seed_table
-from ..vectors.distill import AUTO, ORIGIN
+from ..vectors.distill import AUTO, ORIGIN, START
 from . import fail
 
 EXAMPLES = (

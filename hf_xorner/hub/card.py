@@ -21,9 +21,8 @@ from ..evaluation.plots import CURVE_FILE, draw_curve
 from ..files import CARD_FILE, FACTS_FILE, HUB_NAME, PACKAGED, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
-from ..training.arguments import START
 from ..training.facts import AGREEMENT, read_facts, whole_facts
-from ..vectors.distill import ORIGIN
+from ..vectors.distill import ORIGIN, START
 from .checks import published_files, run_without_package
 
 #: Invented sentences of news and tweets; a card that `publish` writes by itself has no text of the corpus.

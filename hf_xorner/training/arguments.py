@@ -41,10 +41,16 @@ _SHOWN = ("decoder", "hidden_size", "dropout", "singleton_dropout")
 #: Entries of a saved config that describe the file or the program that wrote it, or that are set after training.
 _OF_THE_FILE = ("_name_or_path", "transformers_version", "architectures", "auto_map", "dtype", "min_score")
 
-#: The tagger of the package that training starts from if nothing about the model is set and the text is English.
-START = "english-start"
-#: Options that a tagger has from its first training.
-OPTIONS_OF_A_MODEL = {"model_type", "casing", "digits", "fallback", "max_word_pieces", "vectors_as"}
+#: Options that name a model to start from, or that a tagger has from its first training.
+OPTIONS_OF_A_MODEL = {
+    "model_name_or_path",
+    "model_type",
+    "casing",
+    "digits",
+    "fallback",
+    "max_word_pieces",
+    "vectors_as",
+}
 
 
 @dataclass
@@ -57,7 +63,7 @@ class RunArguments(ReadingOptions):
     model_name_or_path: str | None = option(
         None,
         "Continue from a tagger: a folder, owner/name on the Hub, or a model of the package: english, english-open or "
-        'english-start, the default for English text if no option of the model is set; or "none".',
+        'english-start, the default for English text with PER, ORG or LOC and no option of the model; or "none".',
         group="model",
         aliases=("--model", "--model_name"),
     )
