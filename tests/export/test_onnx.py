@@ -292,7 +292,7 @@ def test_the_shipped_model_gives_the_labels_of_tagger_on_wnut17(corpora):
     for precision, least in (("fp32", 1.0), ("fp16", 0.999), ("int8", 0.997)):
         exported = onnx_model(tagger.model, precision)
         session, sizes[precision] = session_of(exported), exported.ByteSize()
-        labels_of_words = np.empty(len(words.place), dtype=names.dtype)
+        labels_of_words = np.empty(len(words.row), dtype=names.dtype)
         for inputs, mask, place in tagger.batches(words, 64):
             labels = run(session, {**inputs, "attention_mask": mask.long()})[0]
             labels_of_words[place.numpy()] = names[labels[mask.numpy()]]

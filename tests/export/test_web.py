@@ -100,7 +100,7 @@ def test_words_and_ids_in_javascript_are_those_in_python(node, policies):
     for text, (places, ids, char_ids, index, width) in zip(texts, json.loads(done.stdout), strict=True):
         words = tokenizer.words_of([text], False)
         assert places == in_units(text, words.offsets.tolist()), repr(text[:100])
-        assert index == words.place.tolist()
+        assert index == words.row.tolist()
         assert ids == words.input_ids.tolist(), repr(text[:100])
         assert width == words.char_ids.shape[1]
         assert char_ids == words.char_ids.flatten().tolist()
@@ -122,7 +122,7 @@ def test_entities_in_javascript_are_those_in_python(node, tokenizer, min_score):
     chooser = np.random.default_rng(0)
     text = "👩 Ann " * 200
     words = tokenizer.words_of([text], False)
-    labels = chooser.integers(0, len(LABELS), len(words.place))
+    labels = chooser.integers(0, len(LABELS), len(words.row))
     log_probs = -chooser.exponential(0.3, (len(labels), 2)).astype(np.float32)
     tagger.label_words = lambda *_, **__: (labels.copy(), log_probs)
     sent = {"facts": page_facts(config, tokenizer), "text": text, "places": in_units(text, words.offsets.tolist())}
