@@ -67,8 +67,8 @@ def files_below(folder: Path) -> list[Path]:
         raise error
 
     found: list[Path] = []
-    for place, folders, names in os.walk(folder, onerror=fail, followlinks=True):
-        here = Path(place)
+    for parent, folders, names in os.walk(folder, onerror=fail, followlinks=True):
+        here = Path(parent)
         above = {os.path.realpath(path) for path in (here, *here.parents)}  # a link to one of them would be a loop
         folders[:] = [name for name in folders if name[0] != "." and os.path.realpath(here / name) not in above]
         found += (path for name in names if name[0] != "." and (path := here / name).is_file())

@@ -48,8 +48,8 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     size = graph.unsqueeze(size, 2)
     total = width + (len(prefix) + len(suffix))
     position = graph.arange(total) - len(prefix)
-    place = graph.unsqueeze(starts, 1) + graph.Max(graph.Min(position, width - 1), 0)
-    ids = graph.Gather(sentence, graph.Min(place, longest - 1), axis=1)  # (B, windows, total)
+    source = graph.unsqueeze(starts, 1) + graph.Max(graph.Min(position, width - 1), 0)
+    ids = graph.Gather(sentence, graph.Min(source, longest - 1), axis=1)  # (B, windows, total)
     ids = graph.Where(position < size, ids, context.padding)
     for index, piece in enumerate(prefix):
         ids = graph.Where(position == index - len(prefix), piece, ids)
@@ -61,8 +61,8 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     # A piece takes its state from the window in which it is nearest to the middle; a word has the mean of its pieces.
     states = graph.reshape(states, batch, number * total, context.output_size)
     home = graph.Min(graph.Max(rank - overlap // 2, 0) / step, graph.unsqueeze(windows(count), 1) - 1)
-    place = graph.Max(home * total + rank - home * step + len(prefix), 0)
-    of_pieces = graph.Where(graph.unsqueeze(present, 2), graph.pick_rows(states, place), 0.0)
+    in_window = graph.Max(home * total + rank - home * step + len(prefix), 0)
+    of_pieces = graph.Where(graph.unsqueeze(present, 2), graph.pick_rows(states, in_window), 0.0)
     sums = graph.sum(graph.reshape(of_pieces, batch, time, room, context.output_size), 2)
     in_word = graph.sum(graph.cast(pieces > 0, "float32"), 2)
     return graph.transpose(sums, 1, 0, 2) / graph.unsqueeze(graph.Max(in_word, 1.0), 2)

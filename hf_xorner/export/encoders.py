@@ -132,11 +132,11 @@ def _attention(graph: Graph, attention: WindowedSelfAttention, states: Value, le
     windows = graph.Max(time + (step - 1 - attention.overlap), step) / step
     starts = graph.arange(windows) * step
     word = graph.unsqueeze(starts, 1) + graph.arange(width)  # (windows, width)
-    place = graph.Min(word, time - 1)
+    nearest = graph.Min(word, time - 1)
 
     def projected(layer: Any) -> Value:
         every = graph.transpose(states, 1, 0, 2) @ graph.weight(layer.weight.t())
-        cut = graph.Gather(every, place, axis=1)  # (B, windows, width, heads · head_dim)
+        cut = graph.Gather(every, nearest, axis=1)  # (B, windows, width, heads · head_dim)
         split = graph.reshape(cut, batch, windows, width, heads, size)
         return graph.transpose(split, 0, 1, 3, 2, 4)
 

@@ -25,7 +25,7 @@ class Windows(NamedTuple):
     first: Tensor  # (N,) index of a window's first piece among those of all sentences
     size: Tensor  # (N,) its pieces
     home: Tensor  # (P,) the window from which a piece takes its state, in which it is nearest to the middle
-    place: Tensor  # (P,) its index within that window
+    position: Tensor  # (P,) its index within that window
 
     @classmethod
     def of(cls, counts: Tensor, capacity: int, overlap: int) -> Windows:
@@ -43,7 +43,7 @@ class Windows(NamedTuple):
             first=begins[of_window] + start,
             size=(counts[of_window] - start).clamp(max=capacity),
             home=before[of_piece] + home,
-            place=rank - home * step,
+            position=rank - home * step,
         )
 
 
@@ -85,7 +85,7 @@ class ContextualFeatures(nn.Module):
             capacity = config.context_window - len(config.context_prefix) - len(config.context_suffix)
             windows = Windows.of(counts, capacity, config.context_overlap)
             of_windows, begins = self.read(pieces, windows)
-            states = of_windows[begins[windows.home] + windows.place]
+            states = of_windows[begins[windows.home] + windows.position]
             in_word = present.sum(-1).flatten()  # (B · T,)
             word = torch.arange(len(in_word), device=in_word.device).repeat_interleave(in_word)
             sums = states.new_zeros(len(in_word), states.shape[-1]).index_add(0, word, states)

@@ -286,11 +286,11 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         # The stock pipeline joins only outputs of one width.
         char_ids = np.pad(words.char_ids, ((0, 0), (0, self.max_word_chars - words.char_ids.shape[1])))
         columns = {
-            "input_ids": words.input_ids[words.place],
-            "char_ids": char_ids[words.place],
-            "attention_mask": np.ones_like(words.place) if return_attention_mask is not False else None,
-            "piece_ids": words.piece_ids[words.place] if words.piece_ids is not None else None,
-            "special_tokens_mask": np.zeros_like(words.place) if return_special_tokens_mask else None,
+            "input_ids": words.input_ids[words.row],
+            "char_ids": char_ids[words.row],
+            "attention_mask": np.ones_like(words.row) if return_attention_mask is not False else None,
+            "piece_ids": words.piece_ids[words.row] if words.piece_ids is not None else None,
+            "special_tokens_mask": np.zeros_like(words.row) if return_special_tokens_mask else None,
             "offset_mapping": words.offsets if return_offsets_mapping else None,
         }
         begins = (words.counts.cumsum() - words.counts)[sentences]

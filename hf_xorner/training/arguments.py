@@ -379,9 +379,9 @@ def parse(
     """
     words, removed = list(words), []
     while "null" in words[1:]:
-        place = words.index("null", 1)
-        removed.append(words[place - 1].removeprefix("--").replace("-", "_"))
-        del words[place - 1 : place + 1]
+        index = words.index("null", 1)
+        removed.append(words[index - 1].removeprefix("--").replace("-", "_"))
+        del words[index - 1 : index + 1]
     parser = training_parser()
     for action in parser._actions:
         action.default = SUPPRESS

@@ -290,9 +290,9 @@ def _means(
     counts = (piece_ids > 0).sum(1)
     width = max(int(counts.max()), 1)
     ids = np.full((len(piece_ids), len(before) + width + len(after)), model.config.pad_token_id or 0)
-    place = np.arange(ids.shape[1]) - len(before)
-    inside = (place >= 0) & (place < counts[:, None])
-    mask = place < counts[:, None] + len(after)
+    position = np.arange(ids.shape[1]) - len(before)
+    inside = (position >= 0) & (position < counts[:, None])
+    mask = position < counts[:, None] + len(after)
     ids[:, : len(before)] = before
     ids[inside] = piece_ids[piece_ids > 0] - 1
     for number, piece in enumerate(after):

@@ -58,7 +58,7 @@ class Layout(NamedTuple):
     batch: int  # B
     time: int  # T
     words: Tensor | None = None  # (N,) indices of the words in the flattened (B, T), for a single row
-    places: Tensor | None = None  # (N,) their indices in the row
+    row_indices: Tensor | None = None  # (N,) their indices in the row
 
     @classmethod
     def of(cls, lengths: Tensor, time: int, gap: int) -> Layout:
@@ -68,25 +68,25 @@ class Layout(NamedTuple):
             ends = (lengths + gap).cumsum(0)
             size = int(ends[-1])
             if size < WORTH_A_ROW * within.numel():
-                places = ((ends - lengths - gap).unsqueeze(1) + torch.arange(time))[within]
-                row = torch.zeros(size, dtype=torch.bool, device=lengths.device).index_fill(0, places, True)
-                return cls(row.view(1, 1, -1), len(lengths), time, within.flatten().nonzero().squeeze(1), places)
+                row_indices = ((ends - lengths - gap).unsqueeze(1) + torch.arange(time))[within]
+                row = torch.zeros(size, dtype=torch.bool, device=lengths.device).index_fill(0, row_indices, True)
+                return cls(row.view(1, 1, -1), len(lengths), time, within.flatten().nonzero().squeeze(1), row_indices)
         return cls(within.unsqueeze(1), len(lengths), time)
 
     def lay_out(self, states: Tensor) -> Tensor:
         """States (B, T, C) → (R, C, S), with zeros where there is no word."""
-        if self.words is None or self.places is None:
+        if self.words is None or self.row_indices is None:
             # Contiguous; otherwise each convolution, and its backward pass, would copy it.
             return states.transpose(1, 2).contiguous() * self.within
         words = states.flatten(0, 1).index_select(0, self.words)
-        row = words.new_zeros(self.within.shape[2], words.shape[1]).index_copy(0, self.places, words)
+        row = words.new_zeros(self.within.shape[2], words.shape[1]).index_copy(0, self.row_indices, words)
         return row.t().contiguous().unsqueeze(0)
 
     def take_back(self, rows: Tensor) -> Tensor:
         """(R, C, S) → (B, T, C); arbitrary values for padding."""
-        if self.words is None or self.places is None:
+        if self.words is None or self.row_indices is None:
             return rows.transpose(1, 2)
-        words = rows[0].t().index_select(0, self.places)
+        words = rows[0].t().index_select(0, self.row_indices)
         flat = words.new_zeros(self.batch * self.time, words.shape[1]).index_copy(0, self.words, words)
         return flat.unflatten(0, (self.batch, self.time))
 
