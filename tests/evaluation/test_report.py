@@ -112,6 +112,7 @@ def test_the_tables_show_the_scores():
     figures["compare"] = compare(SYSTEM, System(TOKENS, GOLD, GOLD))
     lines = [line.split() for line in report_text(figures).split("\n")]
     assert ["all", "entities", "50.00", "50.00", "50.00", "4"] in lines
+    assert ["surface", "forms", "50.00", "66.67", "57.14", "3"] in lines
     assert ["LOC", "1", "1", "0", "0", "0"] in lines  # of the gold entities, one is found and one taken for PER
     assert ["f1", "-50.00", f"{figures['compare']['scores']['f1']['p']:.4g}"] in lines
     assert not any("capitals" in line for line in lines)  # there are no such sentences
