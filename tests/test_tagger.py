@@ -19,6 +19,7 @@ from datasets.fingerprint import Hasher
 from helpers import chains_of, posix
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import run_python
 from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
 from transformers import PreTrainedTokenizerFast, pipeline
 
@@ -66,9 +67,9 @@ def share_of_paths(chain, begin, tags):
     """Probability that a span of words has these tags: what is left of all paths if the others are barred."""
     emissions, *moves = chain
     constrained = emissions.copy()
-    for place, tag in enumerate(tags, begin):
-        constrained[place] = -np.inf
-        constrained[place, tag] = emissions[place, tag]
+    for index, tag in enumerate(tags, begin):
+        constrained[index] = -np.inf
+        constrained[index, tag] = emissions[index, tag]
     with np.errstate(invalid="ignore"):
         return np.exp(oracle.recursions(constrained, *moves)[0] - oracle.recursions(*chain)[0])
 
@@ -199,30 +200,19 @@ def test_no_character_of_an_entity_is_left_whatever_spans_overlap(spans):
     assert Entities(entities, text).redact("█").text.replace("█", "") == "".join(x for x in text if x not in covered)
 
 
-def test_equal_entities_are_redacted_with_the_same_number():
-    places = {"PER": [(0, 3), (9, 11), (16, 19)], "LOC": [(23, 27)]}
-    text = "Ann, who Bo saw Ann in Oslo."
-    entities = [
-        Entity(label=label, text=text[start:end], start=start, end=end)
-        for label in places
-        for start, end in places[label]
-    ]
-    for template, expected in (
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
         ("[{label}_{number}]", "[PER_1], who [PER_2] saw [PER_1] in [LOC_1]."),
         ("█", "█, who █ saw █ in █."),
-    ):
-        assert Entities(entities, text).redact(template).text == expected
-        assert Entities(entities[::-1], text).redact(template).restore() == text
-
-
-def test_nothing_of_an_entity_within_another_is_left_in_a_redacted_text():
-    text = "the Port of Oslo."
-    entities = [
-        Entity(label="ORG", text="Port of Oslo", start=4, end=16),
-        Entity(label="LOC", text="Oslo", start=12, end=16),
-    ]
-    inner = Entity(label="MISC", text="Port", start=4, end=8)
-    assert Entities([entities[1], inner, entities[0]], text).redact().text == "the [MISC][ORG][LOC]."
+    ],
+)
+def test_equal_entities_are_redacted_with_the_same_number(template, expected):
+    text = "Ann, who Bo saw Ann in Oslo."
+    spans = [("PER", 0, 3), ("PER", 9, 11), ("PER", 16, 19), ("LOC", 23, 27)]
+    entities = [Entity(label=label, text=text[start:end], start=start, end=end) for label, start, end in spans]
+    assert Entities(entities, text).redact(template).text == expected
+    assert Entities(entities[::-1], text).redact(template).restore() == text
 
 
 def test_an_infinite_stream_is_read_lazily(tagger):
@@ -262,7 +252,7 @@ if not (child := os.fork()):
     os._exit(len(tagger(texts[0])) + len(tagger(texts)))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    done = run_python(["-c", code], timeout=100)
     assert done.stdout == f"{(2 + 300) % 256}\n", done.stderr
 
 
@@ -273,23 +263,32 @@ def test_a_type_may_be_called_o(tagger):
         assert [entity.label for entity in entities] == [entity.label.replace("GOD", "O") for entity in expected]
 
 
-def test_invalid_items_are_reported_by_their_position(tagger):
-    for item, error, message in (
+@pytest.mark.parametrize(
+    ("item", "error", "message"),
+    [
         (None, TypeError, "Text 40 is a NoneType"),
         (b"Ann", TypeError, "Text 40 is a bytes"),
         (["Ann", 3], ValueError, "list of words.*text 40"),
         ("Ann \ud800", ValueError, r"Text 40 holds a lone surrogate, U\+D800, at character 4"),
         (["Ann", "\ud800"], ValueError, "Text 40 holds a lone surrogate"),
-    ):
-        with pytest.raises(error, match=message):
-            tagger([*(["Ann"] * 40), item, "Ann"], batch_size=1)
+    ],
+)
+def test_invalid_items_are_reported_by_their_position(tagger, item, error, message):
+    with pytest.raises(error, match=message):
+        tagger([*(["Ann"] * 40), item, "Ann"], batch_size=1)
+
+
+def test_a_text_for_pipe_and_a_batch_size_of_0_are_refused(tagger):
     with pytest.raises(TypeError, match=r"tagger\(text\)"):
         tagger.pipe("Ann Smith")
-    for table in (pandas.DataFrame({"text": TEXTS}), {"text": TEXTS}, Dataset.from_dict({"text": TEXTS})):
-        with pytest.raises(TypeError, match="pass that of the texts"):
-            tagger(table)
     with pytest.raises(ValueError, match="batch_size=0"):
         tagger(["Ann"], batch_size=0)
+
+
+@pytest.mark.parametrize("table", [dict, pandas.DataFrame, Dataset.from_dict])
+def test_tables_are_refused_with_the_remedy(tagger, table):
+    with pytest.raises(TypeError, match="pass that of the texts"):
+        tagger(table({"text": TEXTS}))
 
 
 def test_every_kind_of_sequence_of_texts_is_a_list_of_texts(tagger):

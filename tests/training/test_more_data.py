@@ -1,5 +1,7 @@
 """Training sentences of further corpora, copies in another case, and words without label."""
 
+import json
+
 import numpy as np
 import pytest
 import runs
@@ -147,6 +149,10 @@ def test_scores_in_training_are_those_of_the_evaluation(partial, model_type, sid
     evaluated = evaluate(partial / "model", partial / "towns", split="validation", resamples=0)
     for name in ("precision", "recall", "f1", "accuracy", "support"):
         assert evaluated[name] == pytest.approx(scores[name]), name
+    counts = json.loads((partial / "model" / "sentence_counts.json").read_text())["validation"]
+    correct, predicted, gold = (sum(column) for column in zip(*counts, strict=True))
+    assert scores["precision"] == pytest.approx(100 * correct / predicted)
+    assert scores["recall"] == pytest.approx(100 * correct / gold)
     facts = read_facts(partial / "model")["scores"]["validation"]
     assert facts["surface"] == pytest.approx(evaluated["surface"], abs=1e-3)
     for part in ("seen", "unseen"):
