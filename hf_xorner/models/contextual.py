@@ -54,11 +54,11 @@ class ContextualFeatures(nn.Module):
     without pieces. A frozen encoder has no dropout, so `states` can be cached.
     """
 
-    def __init__(self, config: TaggerConfig) -> None:
+    def __init__(self, config: TaggerConfig, encoder: nn.Module | None = None) -> None:
         super().__init__()
         self.config = config
         settings = encoder_config(config.context_encoder or {})
-        self.encoder = AutoModel.from_config(settings, trust_remote_code=False)
+        self.encoder = encoder or AutoModel.from_config(settings, trust_remote_code=False)
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None  # one vector per sentence, which is not used
         self.padding = settings.pad_token_id or 0
