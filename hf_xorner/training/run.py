@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset, DatasetDict, concatenate_datasets
-from transformers import TrainingArguments, set_seed
+from transformers import TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
@@ -487,7 +487,13 @@ def each_run(
     ready.end_process_group()
 
 
-def train(dataset: Source | None = None, recipe: str | None = None, **options: Any) -> Tagger:
+def train(
+    dataset: Source | None = None,
+    recipe: str | None = None,
+    *,
+    callbacks: Sequence[TrainerCallback] = (),
+    **options: Any,
+) -> Tagger:
     """Train a tagger, save it, and return it.
 
         tagger = train("my_corpus/", model_type="cnn-lstm-crf", num_train_epochs=20, output_dir="my_tagger")
@@ -496,6 +502,7 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
         dataset: A corpus by name, a file, a folder, owner/name on the Hub, a `Dataset`, `DatasetDict`, `DataFrame` or
             list of (words, tags); see `hf_xorner.load_corpus`. By default that of the recipe.
         recipe: A recipe of the package or a YAML file, which `dataset` and `options` override.
+        callbacks: Callbacks for the `Trainer`; with `seeds`, all runs share them.
         **options: The options of ``hf-xorner train``, short names such as ``lr`` included: arguments of the `Trainer`
             and fields of the model's config.
 
@@ -518,7 +525,11 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
         raise ValueError("push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder.")
     folder = str(training.output_dir)
     with folder_locked(folder, training):
-        scores = {ready.trainer.args.seed: ready.train() for ready in each_run(run, training, config_fields)}
+        scores = {}
+        for ready in each_run(run, training, config_fields):
+            for callback in callbacks:
+                ready.trainer.add_callback(callback)
+            scores[ready.trainer.args.seed] = ready.train()
         best = best_seed(scores)
         tagger = Tagger.from_pretrained(folder_of(folder, best) if run.seeds else folder)
     tagger.scores = scores[best]
