@@ -30,8 +30,8 @@ DIM = 256
 
 #: The values of `vectors` for the word pieces of the package and for no vectors.
 AUTO, NONE = "auto", "none"
-#: The model of the package that has these pieces, and their origin.
-SOURCE, ORIGIN = "english-open", "sentence-transformers/all-mpnet-base-v2"
+#: The tagger of the package that training starts from by default for English text, and the origin of its word pieces.
+START, ORIGIN = "english-start", "sentence-transformers/all-mpnet-base-v2"
 
 #: The weight of the regularisation towards the plain mean, in words.
 _PRIOR_WORDS = 30
@@ -355,7 +355,7 @@ def compose(
 
 def packaged_composition() -> Composition:
     """Return the vectors of English word pieces in the package, which the training of its models did not change."""
-    model, tokenizer = load(SOURCE)
+    model, tokenizer = load(START)
     table: Any = model.features.composed
     pieces = cast("WordPieces", tokenizer.pieces)
     vectors = table.read(torch.arange(1, len(table.weight)), torch.float32)
@@ -370,7 +370,7 @@ def is_english(words: Iterable[str]) -> bool:
     distinct = sorted({word for word in words if word.isalpha()})
     if len(distinct) < 200:
         return False
-    pieces = cast("WordPieces", load_tokenizer(SOURCE).pieces)
+    pieces = cast("WordPieces", load_tokenizer(START).pieces)
     return bool(((pieces.of(distinct, 2) > 0).sum(1) == 1).mean() >= 0.5)
 
 
