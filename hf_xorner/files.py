@@ -22,7 +22,7 @@ from .errors import DataError
 FACTS_FILE, CARD_FILE, GRAPH_FILE = "facts.json", "README.md", "model.onnx"
 
 #: The folders of the package's models by the short names that users type; pyproject.toml names the folders as well.
-PACKAGED = {"english": "english-ner-small", "english-open": "english-ner-open"}
+PACKAGED = {"english": "english-ner-small", "english-open": "english-ner-open", "english-start": "english-start"}
 
 #: A repository on the Hub, as a pattern.
 HUB_NAME = r"\w[\w.-]*/\w[\w.-]*"
@@ -67,8 +67,8 @@ def files_below(folder: Path) -> list[Path]:
         raise error
 
     found: list[Path] = []
-    for place, folders, names in os.walk(folder, onerror=fail, followlinks=True):
-        here = Path(place)
+    for parent, folders, names in os.walk(folder, onerror=fail, followlinks=True):
+        here = Path(parent)
         above = {os.path.realpath(path) for path in (here, *here.parents)}  # a link to one of them would be a loop
         folders[:] = [name for name in folders if name[0] != "." and os.path.realpath(here / name) not in above]
         found += (path for name in names if name[0] != "." and (path := here / name).is_file())

@@ -96,10 +96,10 @@ class Parser(HfArgumentParser):
             settings["nargs"] = "*"
         if settings.get("type") is string_to_bool:
             settings |= {"nargs": "?", "const": True}
-        place = dict(settings)
-        if positional and not place.pop("required", False):
-            place.setdefault("nargs", "?")
-        action = super().add_argument(*([names[0].removeprefix("--")] if positional else names), **place)
+        final = dict(settings)
+        if positional and not final.pop("required", False):
+            final.setdefault("nargs", "?")
+        action = super().add_argument(*([names[0].removeprefix("--")] if positional else names), **final)
         action.group, action.from_option = group, from_option
         if positional:
             self.named[action.dest] = action, names, settings
@@ -121,9 +121,9 @@ class Parser(HfArgumentParser):
             if action.const is True and action.nargs == "?"
             for name in action.option_strings
         }
-        for place, word in enumerate(words):
-            if word in switches and "".join(words[place + 1 : place + 2]).lower() not in TRUTH_VALUES:
-                words[place] = f"{word}=true"
+        for index, word in enumerate(words):
+            if word in switches and "".join(words[index + 1 : index + 2]).lower() not in TRUTH_VALUES:
+                words[index] = f"{word}=true"
         return self.parse_intermixed_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:

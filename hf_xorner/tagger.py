@@ -124,17 +124,17 @@ class Tagger(BaseTagger):
 
     def label_words(self, words: Words, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
         """Label words in batches of sentences of similar length; see `BaseTagger.label_words`."""
-        labels = np.zeros(len(words.place), dtype=np.int64)
-        log_probs = np.zeros((len(words.place), 2), dtype=np.float32)
+        labels = np.zeros(len(words.row), dtype=np.int64)
+        log_probs = np.zeros((len(words.row), 2), dtype=np.float32)
 
-        def label(inputs: dict[str, Any], mask: Tensor, place: Tensor) -> None:
+        def label(inputs: dict[str, Any], mask: Tensor, positions: Tensor) -> None:
             results = self.score(**inputs, attention_mask=mask.to(self.model.device))
-            labels[place], log_probs[place] = (values.cpu()[mask] for values in results)
+            labels[positions], log_probs[positions] = (values.cpu()[mask] for values in results)
 
         _use_one_thread_after_a_fork()
         threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
         together = threads if len(words.counts) > batch_size else 1
-        short = threads > 1 and len(words.place) <= SHORT
+        short = threads > 1 and len(words.row) <= SHORT
         training = [module for module in self.model.modules() if module.training]
         try:
             for module in training:
@@ -153,7 +153,7 @@ class Tagger(BaseTagger):
     def _word_states(self, words: Words, threads: int) -> Tensor | None:
         """The model's `word_states` of the distinct words; None if computing them in each batch is faster."""
         model = self.model
-        if len(words.place) < FEWEST_WORDS or model.device.type != "cpu" or model.features.context is not None:
+        if len(words.row) < FEWEST_WORDS or model.device.type != "cpu" or model.features.context is not None:
             return None
         inputs = self._inputs(words)
         parts = (inputs["char_ids"] != 0).sum(1).argsort().split(DISTINCT_AT_ONCE)  # words of similar length together
@@ -195,14 +195,18 @@ class Tagger(BaseTagger):
             among all words.
         """
         inputs = self._inputs(words)
-        distinct = torch.from_numpy(words.place)
+        distinct = torch.from_numpy(words.row)
         for arrays in batches_of(words.counts, batch_size):
-            mask, place = map(torch.from_numpy, arrays)
-            rows = distinct[place]
+            mask, positions = map(torch.from_numpy, arrays)
+            rows = distinct[positions]
             if word_states is not None:
-                yield {"rows": _pad(rows, mask), "states": word_states}, mask, place
+                yield {"rows": _pad(rows, mask), "states": word_states}, mask, positions
                 continue
-            yield {name: _pad(values[rows], mask).to(self.model.device) for name, values in inputs.items()}, mask, place
+            yield (
+                {name: _pad(values[rows], mask).to(self.model.device) for name, values in inputs.items()},
+                mask,
+                positions,
+            )
 
 
 def _use_one_thread_after_a_fork() -> None:

@@ -11,11 +11,20 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
+from transformers import TrainerCallback
 
 import hf_xorner
 from hf_xorner import Entities, Entity, Tagger, evaluate, load_corpus, train
 
 TEXT = "Ann\tB-PER\nSmith\tI-PER\nmet\tO\nZeus\tB-GOD\n\nwe\tO\nsaw\tO\nOslo\tB-LOC\n\n" * 8
+
+
+class Epochs(TrainerCallback):
+    def __init__(self):
+        self.ended = []
+
+    def on_epoch_end(self, args, state, control, **_):
+        self.ended.append(state.epoch)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +103,10 @@ def test_data_in_memory_and_short_names_of_options_are_taken(corpus, tmp_path):
     splits = load_corpus(corpus)
     names = splits["train"].features["ner_tags"].feature.names
     pairs = [(row["tokens"], [names[tag] for tag in row["ner_tags"]]) for row in splits["train"]]
-    tagger = train(pairs, lr=0.01, epochs=5, bs=4, out=tmp_path / "model", disable_tqdm=True, use_cpu=True)
+    options = {"lr": 0.01, "epochs": 5, "bs": 4, "out": tmp_path / "model", "disable_tqdm": True, "use_cpu": True}
+    epochs = Epochs()
+    tagger = train(pairs, callbacks=[epochs], **options)
+    assert epochs.ended == [1, 2, 3, 4, 5]
     facts = json.loads((tmp_path / "model" / "facts.json").read_text())
     assert facts["data"]["source"] == "list"
     assert facts["options"]["learning_rate"] == 0.01 and facts["options"]["per_device_train_batch_size"] == 4

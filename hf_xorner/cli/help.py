@@ -88,11 +88,11 @@ def check_options(command: str, words: Sequence[str]) -> list[str]:
             raise UsageError(f"unknown option --{match[1]}; {hint}")
         checked.append(f"--{entry['aliases'].get(name, name)}{match[2] or ''}")
     named = {word.partition("=")[0] for word in checked}
-    places = [place.split()[0].lower() for place in entry["positional"] if place[0] != "["]
-    places = [place for place in places if f"--{place}" not in named]
+    needed = [name.split()[0].lower() for name in entry["positional"] if name[0] != "["]
+    needed = [name for name in needed if f"--{name}" not in named]
     # Other words may be values of options.
     positional = sum(not word.startswith("--") for word in checked) - (" " in command)
-    missing = [*places[positional:], *(name for name in entry["required"] if name not in named)]
+    missing = [*needed[positional:], *(name for name in entry["required"] if name not in named)]
     if missing:
         raise UsageError(f"{', '.join(missing)} is missing; --help shows examples and options.")
     return checked
@@ -148,8 +148,8 @@ def _described(parser: Any) -> dict[str, Any]:
     for action in parser._actions:
         if not action.option_strings:
             name = str(action.metavar or action.dest.upper())
-            place = {"?": f"[{name}]", "*": f"[{name} …]", "+": f"{name} …"}.get(str(action.nargs), name)
-            entry["positional"][place] = action.help or ""
+            name = {"?": f"[{name}]", "*": f"[{name} …]", "+": f"{name} …"}.get(str(action.nargs), name)
+            entry["positional"][name] = action.help or ""
             aliases = parser.named[action.dest][1] if action.dest in parser.named else ()
             entry["aliases"] |= dict.fromkeys((alias.removeprefix("--") for alias in aliases), action.dest)
         elif action.dest != "help" and action.help != argparse.SUPPRESS:

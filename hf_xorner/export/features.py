@@ -18,7 +18,6 @@ from ..models.features import (
 )
 from ..models.frozen_vectors import ComposedVectors, FrozenVectors, StaticVectors
 from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID
-from .contextual import add_context
 from .graph import Graph, Value
 from .recurrent import Cells, input_products
 
@@ -28,6 +27,8 @@ def add_features(graph: Graph, features: WordFeatures, ids: dict[str, Value], in
     vectors = _add_word_features(graph, features, ids["input_ids"], ids["char_ids"], ids.get("piece_ids"))
     parts = [graph.Gather(graph.concat(*vectors), index)] if vectors else []
     if features.context is not None:
+        from .contextual import add_context
+
         inside = graph.unsqueeze(graph.cast(mask, "bool"), 2)
         in_sentences = graph.Where(inside, graph.Gather(ids["piece_ids"], index), 0)
         parts.append(add_context(graph, features.context, in_sentences))
@@ -143,8 +144,8 @@ def _add_lstm(graph: Graph, lstm: CharacterLstm, rows: Value) -> Value:
     width = graph.size(rows, 1)
     # Unknown characters are skipped.
     rows = graph.Where(rows < len(RESERVED_CHARACTER_TYPES), PADDING, rows)
-    place = graph.arange(width)
-    _, order = graph.TopK(graph.Where(rows > PADDING, place, place + width), width, largest=0, outputs=2)
+    column = graph.arange(width)
+    _, order = graph.TopK(graph.Where(rows > PADDING, column, column + width), width, largest=0, outputs=2)
     rows = graph.GatherElements(rows, order, axis=1)
     lengths = graph.sum(graph.cast(rows > PADDING, "int64"), 1)
     has_characters = graph.unsqueeze(lengths > 0, 1)
@@ -166,5 +167,5 @@ def _add_lstm(graph: Graph, lstm: CharacterLstm, rows: Value) -> Value:
     *_, h, _ = graph.loop(step, cells.start(graph.size(rows, 0)), graph.Gather(lengths, 0))
     ends = graph.reshape(graph.transpose(h, 1, 0, 2), -1, lstm.output_size)
     # Restore the order of the words.
-    place = graph.ScatterElements(order, order, graph.arange(graph.size(rows, 0)), axis=0)
-    return graph.Where(has_characters, graph.Gather(ends, place), 0.0)
+    back = graph.ScatterElements(order, order, graph.arange(graph.size(rows, 0)), axis=0)
+    return graph.Where(has_characters, graph.Gather(ends, back), 0.0)

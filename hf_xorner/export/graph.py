@@ -236,8 +236,8 @@ class Graph:
             The last states, and the stacked outputs of all steps.
         """
         graph, count = self._body(lambda step, _, *rest: body(step, *rest), 2 + len(states))
-        for place, dtype in zip(graph.input, ("int64", "bool"), strict=False):
-            place.CopyFrom(helper.make_tensor_value_info(place.name, _TYPES[dtype], []))
+        for port, dtype in zip(graph.input, ("int64", "bool"), strict=False):
+            port.CopyFrom(helper.make_tensor_value_info(port.name, _TYPES[dtype], []))
         return self.Loop(times, True, *states, outputs=count - 1, body=graph)
 
     def _body(self, body: Callable[..., Sequence[Value]], count: int) -> tuple[onnx.GraphProto, int]:
@@ -248,15 +248,15 @@ class Graph:
         outer, self.nodes = self.nodes, []
         inputs = [self._new() for _ in range(count)]
         outputs = [self.Identity(value) for value in body(*inputs)]
-        places = [[onnx.ValueInfoProto(name=value.name) for value in values] for values in (inputs, outputs)]
-        graph = helper.make_graph(self.nodes, "body", places[0], places[1])
+        infos = [[onnx.ValueInfoProto(name=value.name) for value in values] for values in (inputs, outputs)]
+        graph = helper.make_graph(self.nodes, "body", infos[0], infos[1])
         self.nodes = outer
         return graph, len(outputs)
 
     def include(self, model: onnx.ModelProto, inputs: Sequence[Value]) -> Value:
         """Add the nodes and weights of another model, under their names, and return its only output."""
-        for place, value in zip(model.graph.input, inputs, strict=True):
-            self.nodes.append(helper.make_node("Identity", [value.name], [place.name]))
+        for port, value in zip(model.graph.input, inputs, strict=True):
+            self.nodes.append(helper.make_node("Identity", [value.name], [port.name]))
         for tensor in model.graph.initializer:
             array = numpy_helper.to_array(tensor)
             if array.dtype == np.float32:
@@ -282,11 +282,11 @@ class Graph:
         """
         for name, (value, _, _) in outputs.items():
             self.nodes.append(helper.make_node("Identity", [value.name], [name]))
-        places = [
+        infos = [
             [helper.make_tensor_value_info(name, _TYPES[dtype], shape) for name, (*_, dtype, shape) in group.items()]
             for group in (inputs, outputs)
         ]
-        graph = helper.make_graph(self.nodes, "tagger", places[0], places[1], self.initializers)
+        graph = helper.make_graph(self.nodes, "tagger", infos[0], infos[1], self.initializers)
         opsets = [helper.make_opsetid("", OPSET)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="hf_xorner")
 

@@ -28,7 +28,7 @@ class _Translation:
     """Reads a pattern from left to right."""
 
     def __init__(self, pattern: str) -> None:
-        self.pattern, self.place, self.atomics = pattern, 0, 0
+        self.pattern, self.position, self.atomics = pattern, 0, 0
         self.ignores_case = False
 
     def alternatives(self) -> str:
@@ -41,7 +41,7 @@ class _Translation:
     def sequence(self) -> str:
         """Parts, each with its quantifier."""
         parts = []
-        while self.place < len(self.pattern) and self.pattern[self.place] not in "|)":
+        while self.position < len(self.pattern) and self.pattern[self.position] not in "|)":
             part = self.part()
             quantifier = self.take(_QUANTIFIER) or ""
             part += quantifier
@@ -51,7 +51,7 @@ class _Translation:
 
     def part(self) -> str:
         """A group, a class of characters, or one character."""
-        if self.pattern[self.place] == "[":
+        if self.pattern[self.position] == "[":
             return self.characters()
         opening = self.take(_OPENING)
         if opening is None:
@@ -72,29 +72,29 @@ class _Translation:
 
     def characters(self) -> str:
         """A class in brackets, which may hold others."""
-        self.place += 1
+        self.position += 1
         parts = ["[^" if self.skip("^") else "["]
         while not self.skip("]"):
-            if self.pattern[self.place] == "[":
+            if self.pattern[self.position] == "[":
                 parts.append(self.characters())
             elif self.skip("&&"):
                 parts.append("&&")
             else:
                 parts.append(self.character(in_class=True))
                 # A hyphen is a range between two characters, else itself.
-                if self.pattern[self.place] == "-" and self.pattern[self.place + 1] != "]":
-                    self.place += 1
+                if self.pattern[self.position] == "-" and self.pattern[self.position + 1] != "]":
+                    self.position += 1
                     parts += ["-", self.character(in_class=True)]
         return "".join([*parts, "]"])
 
     def character(self, in_class: bool) -> str:
         """One character, or a property of characters."""
-        escape = _ESCAPE.match(self.pattern, self.place)
+        escape = _ESCAPE.match(self.pattern, self.position)
         if escape is None:
-            literal = self.pattern[self.place]
-            self.place += 1
+            literal = self.pattern[self.position]
+            self.position += 1
         else:
-            self.place = escape.end()
+            self.position = escape.end()
             code_point, letter, name, literal = escape.groups()
             if name is not None:
                 return rf"\{letter}{{{'Script=' if name in _SCRIPTS else ''}{name}}}"
@@ -108,15 +108,15 @@ class _Translation:
         return literal if literal.isascii() and literal.isalnum() else rf"\u{{{ord(literal):X}}}"
 
     def take(self, expression: re.Pattern[str]) -> str | None:
-        """Return the match of an expression at the current place and move behind it; None if there is no match."""
-        match = expression.match(self.pattern, self.place)
+        """Return the match of an expression at the current position and move behind it; None if there is no match."""
+        match = expression.match(self.pattern, self.position)
         if match is None:
             return None
-        self.place = match.end()
+        self.position = match.end()
         return match.group()
 
     def skip(self, text: str) -> bool:
-        """Return True if a text is at the current place, and move behind it."""
-        matches = self.pattern.startswith(text, self.place)
-        self.place += len(text) * matches
+        """Return True if a text is at the current position, and move behind it."""
+        matches = self.pattern.startswith(text, self.position)
+        self.position += len(text) * matches
         return matches

@@ -107,14 +107,14 @@ class OnnxTagger(BaseTagger):
 
     def label_words(self, words: Words, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
         """Label words in batches of sentences of similar length; see `BaseTagger.label_words`."""
-        labels = np.zeros(len(words.place), dtype=np.int64)
-        log_probs = np.zeros((len(words.place), 2), dtype=np.float32)
+        labels = np.zeros(len(words.row), dtype=np.int64)
+        log_probs = np.zeros((len(words.row), 2), dtype=np.float32)
 
         def label(batch: tuple[np.ndarray, np.ndarray]) -> None:
-            mask, place = batch
-            inputs = {name: values for name, values in _inputs(words, mask, place).items() if name in self._inputs}
+            mask, positions = batch
+            inputs = {name: values for name, values in _inputs(words, mask, positions).items() if name in self._inputs}
             results = self.session.run(["labels", "path_log_probs"], inputs)
-            labels[place], log_probs[place] = (values[mask] for values in results)
+            labels[positions], log_probs[positions] = (values[mask] for values in results)
 
         batches = list(batches_of(words.counts, min(batch_size, SENTENCES)))
         if self.threads == 1 or len(batches) < 2:
@@ -169,15 +169,15 @@ def _session(path: Path, providers: Sequence[Any]) -> Any:
     return InferenceSession(path, options, providers=list(providers))
 
 
-def _inputs(words: Words, mask: np.ndarray, place: np.ndarray) -> dict[str, np.ndarray]:
+def _inputs(words: Words, mask: np.ndarray, positions: np.ndarray) -> dict[str, np.ndarray]:
     """The inputs of a batch, from its mask (B, T) and the indices of its words among all words.
 
     The graph computes each distinct word of a batch once: it reads the ids of distinct words, and their index for every
     word.
     """
-    index = words.place[place]
+    index = words.row[positions]
     rows: Any = slice(None)
-    if len(index) < len(words.place):  # there are several batches
+    if len(index) < len(words.row):  # there are several batches
         rows, index = np.unique(index, return_inverse=True)
     word_index = np.zeros(mask.shape, dtype=np.int64)
     word_index[mask] = index

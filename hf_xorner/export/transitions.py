@@ -72,18 +72,18 @@ class _Composition:
         self.products = input_products(graph, composition.layer, tokens)
         self.cells = Cells.of_layer(graph, composition.layer)
 
-    def vectors(self, place: Value, lengths: Value, types: Value, width: Value) -> Value:
-        """Vectors (n, g) of chunks with the words in rows `place` (n, L), and with lengths and types (n,).
+    def vectors(self, word_rows: Value, lengths: Value, types: Value, width: Value) -> Value:
+        """Vectors (n, g) of chunks with the words in the rows `word_rows` (n, L), and with lengths and types (n,).
 
         L is the scalar `width`; if it is 0, nothing is computed and the vectors are arbitrary.
         """
         graph, last = self.graph, lengths  # (n,) the step of the type, from the left
         steps = graph.Where(width > 0, width + 1, 0)
-        last_column = graph.squeeze(graph.size(place, 1), 0) - 1
+        last_column = graph.squeeze(graph.size(word_rows, 1), 0) - 1
 
         def row(column: Value) -> Value:
             column = graph.Max(graph.Min(column, last_column), 0)
-            return graph.pick(place, column)
+            return graph.pick(word_rows, column)
 
         def step(number: Value, *states: Value) -> list[Value]:
             of_type = types + self.first_type
@@ -96,7 +96,7 @@ class _Composition:
             pushed = zip(self.cells.push(gates, states), states, strict=True)
             return [graph.value(True), *(graph.Where(under_way, *both) for both in pushed)]
 
-        *_, h, _ = graph.loop(step, self.cells.start(graph.size(place, 0)), steps)
+        *_, h, _ = graph.loop(step, self.cells.start(graph.size(word_rows, 0)), steps)
         return graph.concat(*(graph.squeeze(part, 0) for part in graph.split(h, 2, axis=0)))
 
 
@@ -142,10 +142,10 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
         # Chunks of the words on the stack, for sentences with REDUCE.
         width = graph.ReduceMax(graph.Where(reduces, depth, 0), keepdims=0)
         columns = graph.Range(0, width, 1)
-        place = graph.unsqueeze(position - depth, 1) + columns
-        place = graph.Min(place, time - 1) * batch + graph.unsqueeze(sentence, 1)
+        word_rows = graph.unsqueeze(position - depth, 1) + columns
+        word_rows = graph.Min(word_rows, time - 1) * batch + graph.unsqueeze(sentence, 1)
         type_ = graph.Max(action - FIRST_REDUCE, 0)
-        chunks = composition.vectors(place, graph.Max(depth, 1), type_, width)
+        chunks = composition.vectors(word_rows, graph.Max(depth, 1), type_, width)
         to_chunks = chunks @ to_output + scorer.output.bias[0]
         gates = graph.stack(
             graph.Where(graph.unsqueeze(reduces, 1), to_chunks, graph.Gather(of_outs, word)),

@@ -108,11 +108,11 @@ def find_packages(names: list[str], node_modules: str | Path | None) -> list[Pat
         ValueError: If a package, or a file of it, is missing.
     """
     above = [Path.cwd(), *Path.cwd().parents]
-    places = [Path(node_modules)] if node_modules else [folder / "node_modules" for folder in above]
+    folders = [Path(node_modules)] if node_modules else [folder / "node_modules" for folder in above]
     packages = []
     for name in names:
         complete = [
-            place for place in places if all((place / name / "dist" / file).is_file() for file in PACKAGES[name][1])
+            folder for folder in folders if all((folder / name / "dist" / file).is_file() for file in PACKAGES[name][1])
         ]
         if not complete:
             where = node_modules or "a folder node_modules here or above"

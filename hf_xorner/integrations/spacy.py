@@ -112,12 +112,12 @@ class TaggerComponent(Pipe):
         for doc, row, entities in zip(docs, tokens, tagged, strict=True):
             self._set(doc, [token.i for token in row], entities)
 
-    def _set(self, doc: Doc, places: list[int], entities: "Entities") -> None:
-        """Set the entities of a document; `places` are the indices of the words' tokens."""
+    def _set(self, doc: Doc, indices: list[int], entities: "Entities") -> None:
+        """Set the entities of a document; `indices` are those of the words' tokens."""
         occupied = set() if self.overwrite else self._taken(doc)
         spans = []
         for entity in entities:
-            span = Span(doc, places[entity.word_start], places[entity.word_end - 1] + 1, label=entity.label)
+            span = Span(doc, indices[entity.word_start], indices[entity.word_end - 1] + 1, label=entity.label)
             if occupied.isdisjoint(range(span.start, span.end)):
                 span._.set(SCORE, entity.score)
                 spans.append(span)
@@ -129,7 +129,7 @@ class TaggerComponent(Pipe):
         elif self.overwrite:
             doc.set_ents(spans)
         else:
-            inside = {place for span in spans for place in range(span.start, span.end)}
+            inside = {index for span in spans for index in range(span.start, span.end)}
             # Tokens without annotation are now marked as outside of entities.
             outside = [doc[token.i : token.i + 1] for token in doc if not token.ent_iob and token.i not in inside]
             doc.set_ents(spans, outside=outside, default="unmodified")
@@ -138,7 +138,7 @@ class TaggerComponent(Pipe):
         """Return the tokens of entities or spans that were set before, for `doc.ents` also blocked tokens."""
         if self.spans_key is None:
             return {token.i for token in doc if token.ent_iob_ in ("B", "I")}
-        return {place for span in doc.spans.get(self.spans_key, ()) for place in range(span.start, span.end)}
+        return {index for span in doc.spans.get(self.spans_key, ()) for index in range(span.start, span.end)}
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the model; the settings are in the config of the pipeline."""

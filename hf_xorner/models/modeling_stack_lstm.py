@@ -131,9 +131,9 @@ class Stepper:
             return gates
         sentence, position, depth = states.sentence[index], states.position[index], states.depth[index]
         offset = torch.arange(int(depth.max()), device=depth.device)
-        place = (position - depth).unsqueeze(1) + offset  # of the words on the stack
-        place = (sentence * self.time).unsqueeze(1) + place.clamp(max=self.time - 1)
-        chunk = self.scorer.composition(self.products, place, depth, action[index] - FIRST_REDUCE)
+        word_rows = (position - depth).unsqueeze(1) + offset  # of the words on the stack
+        word_rows = (sentence * self.time).unsqueeze(1) + word_rows.clamp(max=self.time - 1)
+        chunk = self.scorer.composition(self.products, word_rows, depth, action[index] - FIRST_REDUCE)
         return gates.index_copy(0, index, torch.addmm(self.scorer.output.bias[0], chunk, self.to_output))
 
 

@@ -138,18 +138,20 @@ class SpanComposition(nn.Module):
         tokens = torch.cat([words, self.label(self.types.weight)])
         return self.layer.products(tokens.expand(2, -1, -1))
 
-    def forward(self, products: Tensor, place: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
+    def forward(self, products: Tensor, word_rows: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
         """Compose chunks of words at indices (N, L) of `products`, right-padded, of lengths and types (N,): (N, g)."""
         first_type = products.shape[1] - self.types.num_embeddings
-        steps = torch.arange(place.shape[1] + 1, device=place.device)
+        steps = torch.arange(word_rows.shape[1] + 1, device=word_rows.device)
         last = lengths.unsqueeze(1)  # the step of the type, from the left
-        ahead, behind = (index.clamp(0, place.shape[1] - 1).expand(len(place), -1) for index in (steps, last - steps))
-        order = torch.stack([place.gather(1, ahead), place.gather(1, behind)])  # (2, N, steps)
-        types_at = torch.stack([steps == last, (steps == 0).expand(len(place), -1)])
+        ahead, behind = (
+            index.clamp(0, word_rows.shape[1] - 1).expand(len(word_rows), -1) for index in (steps, last - steps)
+        )
+        order = torch.stack([word_rows.gather(1, ahead), word_rows.gather(1, behind)])  # (2, N, steps)
+        types_at = torch.stack([steps == last, (steps == 0).expand(len(word_rows), -1)])
         order = torch.where(types_at, first_type + types.unsqueeze(1), order)
         rows = torch.stack([products[d].index_select(0, order[d].T.flatten()) for d in range(2)])
-        h = c = products.new_zeros(2, len(place), self.layer.hidden_size)
-        for step, gates in enumerate(rows.unflatten(1, (len(steps), len(place))).unbind(1)):
+        h = c = products.new_zeros(2, len(word_rows), self.layer.hidden_size)
+        for step, gates in enumerate(rows.unflatten(1, (len(steps), len(word_rows))).unbind(1)):
             after = self.layer.step(gates, h, c)
             h, c = (torch.where(step <= last, *pair) for pair in zip(after, (h, c), strict=True))
         return torch.cat(h.unbind(0), -1)
@@ -201,9 +203,9 @@ class ActionScorer(nn.Module):
 
         begin, length = (shifted - depth)[reduces], depth[reduces]
         width = int(length.max()) if len(length) else 1
-        place = begin.unsqueeze(1) + torch.arange(width, device=begin.device)
-        within = place < (begin + length).unsqueeze(1)
-        words_of_chunks = on_stack[place.clamp(max=max(len(on_stack) - 1, 0))]  # (chunks, width)
+        word_rows = begin.unsqueeze(1) + torch.arange(width, device=begin.device)
+        within = word_rows < (begin + length).unsqueeze(1)
+        words_of_chunks = on_stack[word_rows.clamp(max=max(len(on_stack) - 1, 0))]  # (chunks, width)
 
         types = action[reduces] - FIRST_REDUCE
         pushed = self.composed(flat, words_of_chunks, length, types, word[outs])  # chunks first, then words outside
@@ -235,10 +237,10 @@ class ActionScorer(nn.Module):
         valid = self.system.valid(position, depth, lengths[sentence])
         return log_softmax_of_valid(scores, valid, self.config.score_temperature), sentence, step
 
-    def composed(self, words: Tensor, place: Tensor, lengths: Tensor, types: Tensor, outside: Tensor) -> Tensor:
+    def composed(self, words: Tensor, word_rows: Tensor, lengths: Tensor, types: Tensor, outside: Tensor) -> Tensor:
         """Input of the output's LSTM for chunks of words (W, d) at (N, L), and for words outside (M,): (N + M, g)."""
         products = self.composition.products(words)
-        chunks = self.composition(products, place, lengths, types)
+        chunks = self.composition(products, word_rows, lengths, types)
         no_type = torch.full_like(outside, self.system.num_types)
         return torch.cat([chunks, self.composition(products, outside.unsqueeze(1), torch.ones_like(outside), no_type)])
 

@@ -185,7 +185,7 @@ def _chunk_tables(labels: list[str], scheme: str) -> dict[str, list]:
     """
     if "O" not in labels:
         raise ValueError(f"The labels {labels} have B- and I- prefixes but no O; add O to id2label.")
-    place = {label: index for index, label in enumerate(labels)}
+    ids = {label: index for index, label in enumerate(labels)}
     types: list[str] = []
     for label in labels:
         prefix, dash, name = label.partition("-")
@@ -194,15 +194,15 @@ def _chunk_tables(labels: list[str], scheme: str) -> dict[str, list]:
                 f"The label {label!r} is neither O nor begins with B- or I-; give id2label in IOB2 (BIOES is used "
                 "internally) or labels without prefixes."
             )
-        if label != "O" and f"B-{name}" not in place:
+        if label != "O" and f"B-{name}" not in ids:
             raise ValueError(f"The label {label!r} has no partner 'B-{name}'; IOB2 starts every entity with B-.")
         if label != "O" and name not in types:
             types.append(name)
-    tags = [(OUTSIDE, NO_TYPE, place["O"])]
+    tags = [(OUTSIDE, NO_TYPE, ids["O"])]
     inner = [[0] * len(types) for _ in range(5)]
     for index, name in enumerate(types):
-        begin = place[f"B-{name}"]
-        inside = place.get(f"I-{name}", begin)
+        begin = ids[f"B-{name}"]
+        inside = ids.get(f"I-{name}", begin)
         kinds: tuple[int, ...] = (BEGIN, INSIDE, END, SINGLE) if inside != begin else (SINGLE,)
         if scheme == "iob2":
             kinds = (BEGIN, INSIDE)[: len(kinds)]
@@ -221,8 +221,8 @@ def _chunk_tables(labels: list[str], scheme: str) -> dict[str, list]:
         "public_kind": [OUTSIDE if label == "O" else "OBI".index(label[0]) for label in labels],
         "public_type": types_of,
         "inner": inner,
-        "begin_label": [place[f"B-{name}"] for name in types],
-        "inside_label": [place.get(f"I-{name}", place[f"B-{name}"]) for name in types],
+        "begin_label": [ids[f"B-{name}"] for name in types],
+        "inside_label": [ids.get(f"I-{name}", ids[f"B-{name}"]) for name in types],
     }
 
 

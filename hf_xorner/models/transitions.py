@@ -95,11 +95,11 @@ class TransitionSystem:
         take = torch.where(kind == OUTSIDE, OUT, SHIFT)
         reduce = FIRST_REDUCE + tables.entity_type[tag]
         present = torch.stack([word, closes], -1).flatten(1)  # (B, 2T): a word's own action, and that after it
-        place = torch.where(present, present.cumsum(1) - 1, 2 * time)  # absent actions go to an extra column
+        column = torch.where(present, present.cumsum(1) - 1, 2 * time)  # absent actions go to an extra column
         actions = inner.new_full((batch, 2 * time + 1), NO_ACTION)
-        actions = actions.scatter(1, place, torch.stack([take, reduce], -1).flatten(1))
+        actions = actions.scatter(1, column, torch.stack([take, reduce], -1).flatten(1))
         right = torch.zeros_like(actions, dtype=torch.bool)
-        right = right.scatter(1, place, known.unsqueeze(-1).expand(-1, -1, 2).flatten(1))
+        right = right.scatter(1, column, known.unsqueeze(-1).expand(-1, -1, 2).flatten(1))
         return actions[:, :-1], right[:, :-1]
 
     def tags_of(self, actions: Tensor, time: int) -> Tensor:

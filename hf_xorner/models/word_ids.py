@@ -55,7 +55,7 @@ class Words(NamedTuple):
 
     counts: np.ndarray  # (sentences,) words of each
     offsets: np.ndarray  # (N, 2) in characters from the start of the text, or of the word in a list of words
-    place: np.ndarray  # (N,) index of each word among the distinct ones
+    row: np.ndarray  # (N,) row of each word in the tables of distinct words
     input_ids: np.ndarray  # (D,)
     char_ids: np.ndarray  # (D, W): W is max_word_chars, or less if no word is longer
     piece_ids: np.ndarray | None  # (D, max_word_pieces), if the tokenizer cuts words into pieces
@@ -87,16 +87,16 @@ class WordLookup(NamedTuple):
                     encodings = self.tokenizer.encode_batch(items, add_special_tokens=False)
             pairs = [encoding.offsets for encoding in encodings]
             counts = np.fromiter(map(len, pairs), np.int64, len(pairs))
-            words = [text[start:end] for text, places in zip(items, pairs, strict=True) for start, end in places]
+            words = [text[start:end] for text, spans in zip(items, pairs, strict=True) for start, end in spans]
             flat = chain.from_iterable(chain.from_iterable(pairs))
             offsets = np.fromiter(flat, np.int64, 2 * len(words)).reshape(-1, 2)
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
-        place = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
+        row = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
         distinct = list(numbers)
         # A word "[PAD]" in a text is unknown, not padding.
         ids = np.fromiter((self.word_id(word) or UNKNOWN_ID for word in distinct), np.int64, len(distinct))
         piece_ids = None if self.pieces is None else self.pieces.of(distinct, self.policies["max_word_pieces"])
-        return Words(counts, offsets, place, ids, self.character_ids_of(distinct), piece_ids)
+        return Words(counts, offsets, row, ids, self.character_ids_of(distinct), piece_ids)
 
     def model_fields(self) -> dict[str, Any]:
         """Return the fields of a tagger's config that follow from its tokenizer."""
@@ -296,7 +296,7 @@ class WordPieces:
         """Return the encoder's ids of the special pieces before and after a sentence."""
         for probe in ("a", *self.tokenizer.get_vocab(with_added_tokens=False)):
             encoding = self.tokenizer.encode(probe)
-            words = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
+            words = [index for index, special in enumerate(encoding.special_tokens_mask) if not special]
             if words:
                 return encoding.ids[: words[0]], encoding.ids[words[-1] + 1 :]
         return [], []

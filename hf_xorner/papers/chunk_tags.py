@@ -50,14 +50,14 @@ def _predicted(tagger: Tagger, sentences: Sequence[Sequence[str]]) -> dict[str, 
     """Return the chunk tag of each word, for each part of the classifier's input. Shape: (words,) each."""
     model, words = tagger.model, tagger.tokenizer.words_of(sentences, True)
     parts = _parts(model)
-    chunk_tags = {part: np.zeros(len(words.place), dtype=np.int64) for part in parts}
-    for inputs, mask, place in tagger.batches(words, 64):
+    chunk_tags = {part: np.zeros(len(words.row), dtype=np.int64) for part in parts}
+    for inputs, mask, positions in tagger.batches(words, 64):
         lengths = mask.sum(1).to(model.device)
         encoded = model.encode(lengths=lengths, **inputs)
         for part, mask_of_part in parts.items():
             states = encoded.states * mask_of_part
             path = model.decoder(model.score(states), lengths, states).path
-            chunk_tags[part][place] = model.tags.on(path.device).kind[path].cpu()[mask]
+            chunk_tags[part][positions] = model.tags.on(path.device).kind[path].cpu()[mask]
     return chunk_tags
 
 
@@ -67,7 +67,7 @@ def _parts(model: TaggerForTokenClassification) -> dict[str, Tensor]:
     position = torch.arange(size, device=model.device)
     parts = {ALL: position >= 0}
     if attention is not None:
-        place = position - (size - attention.output_size)  # in C; negative in H
-        parts |= {"H": place < 0, "C": place >= 0}
-        parts |= {f"C{head + 1}": place // attention.head_dim == head for head in range(attention.num_heads)}
+        in_context = position - (size - attention.output_size)  # in C; negative in H
+        parts |= {"H": in_context < 0, "C": in_context >= 0}
+        parts |= {f"C{head + 1}": in_context // attention.head_dim == head for head in range(attention.num_heads)}
     return parts

@@ -82,8 +82,8 @@ def fill(table: Table, plan: Plan, settings: Settings, failed: Mapping[Path, str
         failed: The last line of each failed run, by folder.
     """
     facts = {
-        place: {job.seed: run_facts for job in jobs if (run_facts := job.facts()) is not None}
-        for place, jobs in plan.jobs.items()
+        key: {job.seed: run_facts for job in jobs if (run_facts := job.facts()) is not None}
+        for key, jobs in plan.jobs.items()
     }
     cells = {(key, name): Cell(row.published.get(name)) for key, row in table.rows.items() for name in table.columns}
     filled = Filled(table, cells, [], [], facts)
@@ -163,9 +163,9 @@ def _compare_rows(filled: Filled, plan: Plan) -> None:
 
 def _test(filled: Filled, plan: Plan, row: str, run: str, split: str) -> dict[str, Any]:
     """Test a row's run against the baseline's, over their common seeds with the same data; empty if there are none."""
-    places = (row, run), (str(filled.table.baseline), run)
-    ours, theirs = (filled.facts.get(place, {}) for place in places)
-    folders = [{job.seed: job.folder for job in plan.jobs.get(place, ())} for place in places]
+    keys = (row, run), (str(filled.table.baseline), run)
+    ours, theirs = (filled.facts.get(key, {}) for key in keys)
+    folders = [{job.seed: job.folder for job in plan.jobs.get(key, ())} for key in keys]
     pairs = [
         [np.array(json.loads((of_row[seed] / COUNTS_FILE).read_text())[split]) for of_row in folders]
         for seed in ours.keys() & theirs.keys()

@@ -57,9 +57,9 @@ def word_pairs(tagger: Tagger, sentence: str | Sequence[str]) -> WordPairs:
 
 def draw_pairs(pairs: WordPairs, path: Path) -> Path:
     """Draw a heat map of each map; maps of relations only have the rows of entities, as in chen2019's Figure 4."""
-    entities = [place for place, tag in enumerate(pairs.tags) if tag != "O" and pairs.names == ["relation"]]
+    entities = [index for index, tag in enumerate(pairs.tags) if tag != "O" and pairs.names == ["relation"]]
     shown = entities or list(range(len(pairs.words)))
-    rows = [f"{pairs.words[place]}  {pairs.tags[place]}" for place in shown]
+    rows = [f"{pairs.words[index]}  {pairs.tags[index]}" for index in shown]
     width, height = 1.8 + 0.4 * len(pairs.words), 1.8 + 0.4 * len(shown)
 
     def draw(figure: Any) -> None:

@@ -32,7 +32,7 @@ class WordRows:
 
     def __init__(self, tokenizer: WordCharTokenizer) -> None:
         self.tokenizer = tokenizer
-        self.place: dict[str, int] = {}
+        self.row_of: dict[str, int] = {}
         self.columns: dict[str, np.ndarray] = {}
 
     def encode(self, sentences: list[list[str]]) -> dict[str, Tensor]:
@@ -42,12 +42,12 @@ class WordRows:
         if not words or not all(issubclass(kind, str) for kind in set(map(type, words))):
             batch = self._by_tokenizer(sentences)
             return batch | {"char_ids": batch["char_ids"][..., : longest_word(batch["char_ids"].flatten(0, 1))]}
-        unseen = [word for word in dict.fromkeys(words) if word not in self.place]
-        if len(self.place) + len(unseen) > MOST_WORDS:
-            self.place, self.columns, unseen = {}, {}, list(dict.fromkeys(words))
+        unseen = [word for word in dict.fromkeys(words) if word not in self.row_of]
+        if len(self.row_of) + len(unseen) > MOST_WORDS:
+            self.row_of, self.columns, unseen = {}, {}, list(dict.fromkeys(words))
         if unseen:
             self._remember(unseen)
-        rows = np.fromiter(map(self.place.__getitem__, words), np.int64, len(words))
+        rows = np.fromiter(map(self.row_of.__getitem__, words), np.int64, len(words))
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         width = lengths.max()
         start = width - lengths[:, None] if self.tokenizer.padding_side == "left" else 0
@@ -71,7 +71,7 @@ class WordRows:
         """Encode words by the tokenizer, and cache the result."""
         encoded = self._by_tokenizer([words])
         encoded.pop("attention_mask")
-        first, last = len(self.place), len(self.place) + len(words)
+        first, last = len(self.row_of), len(self.row_of) + len(words)
         for name, rows in encoded.items():
             new = rows[0].numpy()
             column = self.columns.get(name, new[:0])
@@ -80,7 +80,7 @@ class WordRows:
                 column = np.concatenate([column, room])
             column[first:last] = new
             self.columns[name] = column
-        self.place.update(zip(words, range(first, last), strict=True))
+        self.row_of.update(zip(words, range(first, last), strict=True))
 
 
 def longest_word(char_ids: Any) -> int:

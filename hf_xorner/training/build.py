@@ -31,7 +31,6 @@ from ..vectors.distill import (
     packaged_composition,
     read_composition,
     read_encoder,
-    usual_layers,
 )
 from ..vectors.formats import Vectors, read_vectors
 from ..vectors.lookup import look_up
@@ -98,7 +97,7 @@ def _characters_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor
 
 
 #: For each dimension of a tensor, the old indices (n,) of its entries, −1 for new entries; None if all are unchanged.
-Places = tuple[Tensor | None, ...]
+OldIndices = tuple[Tensor | None, ...]
 
 
 @torch.no_grad()
@@ -119,17 +118,17 @@ def carry_over(
         old_tokenizer: The tokenizer of the trained model.
         new_tokenizer: Its extension.
     """
-    places = {**_label_places(old, new), **_vocabulary_places(old, new, old_tokenizer, new_tokenizer)}
+    indices = {**_label_indices(old, new), **_vocabulary_indices(old, new, old_tokenizer, new_tokenizer)}
     tensors = new.state_dict()
     for name, values in old.state_dict().items():
-        fill_rows(tensors[name], values, places.get(name, ()))
+        fill_rows(tensors[name], values, indices.get(name, ()))
 
 
-def fill_rows(target: Tensor, values: Tensor, places: Places) -> None:
+def fill_rows(target: Tensor, values: Tensor, indices: OldIndices) -> None:
     """Copy values to a tensor of the same number of dimensions, each entry from its old index."""
     into = []
     for dimension, size in enumerate(values.shape):
-        old = places[dimension] if dimension < len(places) else None
+        old = indices[dimension] if dimension < len(indices) else None
         if old is None:
             if size != target.shape[dimension]:
                 raise RuntimeError(f"{tuple(values.shape)} does not fit {tuple(target.shape)} in dimension {dimension}")
@@ -140,8 +139,8 @@ def fill_rows(target: Tensor, values: Tensor, places: Places) -> None:
     target[tuple(into)] = values.to(target.dtype)
 
 
-def _label_places(old: TaggerForTokenClassification, new: TaggerForTokenClassification) -> dict[str, Places]:
-    """Return the `Places` of all tensors that depend on the labels, which are matched by name."""
+def _label_indices(old: TaggerForTokenClassification, new: TaggerForTokenClassification) -> dict[str, OldIndices]:
+    """Return the `OldIndices` of all tensors that depend on the labels, which are matched by name."""
     axes = old.label_axes()
     return {
         name: tuple(
@@ -156,13 +155,13 @@ def _by_name(old: list[Any], new: list[Any]) -> Tensor:
     return torch.tensor([old.index(name) if name in old else -1 for name in new], dtype=torch.int64)
 
 
-def _vocabulary_places(
+def _vocabulary_indices(
     old: TaggerForTokenClassification,
     new: TaggerForTokenClassification,
     old_tokenizer: WordCharTokenizer,
     new_tokenizer: WordCharTokenizer,
-) -> dict[str, Places]:
-    """Return the `Places` of all tensors that depend on words and characters."""
+) -> dict[str, OldIndices]:
+    """Return the `OldIndices` of all tensors that depend on words and characters."""
     words = _words_before(old_tokenizer, new_tokenizer)
     characters = _characters_before(old_tokenizer, new_tokenizer)
     with_own = rows_of_words(words[: trained_words(new.config)], old.config)
@@ -217,19 +216,6 @@ def composition_fields(composition: Composition) -> dict[str, Any]:
     return {"composed_dim": vectors.shape[1], "composed_bits": composition.bits or 8 * vectors.itemsize, "word_dim": 0}
 
 
-def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
-    """Return the fields of a config that follow from an encoder; all its layers except the first two are averaged."""
-    before, after = encoder.pieces.frame()
-    return {
-        "context_encoder": settings_of(encoder.model.config),
-        "context_layers": usual_layers(encoder.model.config.num_hidden_layers),
-        "context_window": encoder.window,
-        "context_overlap": encoder.window // 4,
-        "context_prefix": before,
-        "context_suffix": after,
-    }
-
-
 def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None) -> WordPieces | None:
     """Return the tokenizer of word pieces for an encoder, composed vectors, or both.
 
@@ -282,7 +268,7 @@ def build_new(
     )
     settings = {
         **(composition_fields(composition) if composition else {}),
-        **(context_fields(encoder) if encoder else {}),
+        **(encoder.context_fields() if encoder else {}),
         **config_fields,
         **(vector_fields(run.vectors_as, vectors.dim) if vectors else {}),
         **tokenizer.model_fields(),

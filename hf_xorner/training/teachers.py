@@ -220,14 +220,14 @@ class StockTeacher(Teacher):
             probabilities = self.model(**inputs).logits.float().softmax(-1).cpu()
             for window, row in enumerate(rows):
                 words = np.array([-1 if word is None else word for word in encoded.word_ids(window)])
-                places = np.flatnonzero((words >= 0) & (words != np.append(-1, words[:-1])))  # of first pieces
-                words = words[places]
+                first_pieces = np.flatnonzero((words >= 0) & (words != np.append(-1, words[:-1])))
+                words = words[first_pieces]
                 # Of a word in two windows, the one counts where it is further from the border.
-                margin = np.minimum(places, len(encoded.word_ids(window)) - 1 - places)
+                margin = np.minimum(first_pieces, len(encoded.word_ids(window)) - 1 - first_pieces)
                 better = margin > margins[row, words]
-                words, places = words[better], places[better]
+                words, first_pieces = words[better], first_pieces[better]
                 margins[row, words] = margin[better]
-                found[row, words] = probabilities[window, places]
+                found[row, words] = probabilities[window, first_pieces]
         outside = self.labels.index("O") if "O" in self.labels else 0
         summed = torch.zeros(*found.shape[:2], len(self.labels)).index_add_(2, self._columns, found)
         summed[torch.from_numpy(margins < 0)] = torch.eye(len(self.labels))[outside]  # words without pieces

@@ -252,7 +252,7 @@ def _header(lines: Sequence[bytes], label: str) -> tuple[int | None, int]:
     return None if header is None else int(header[1]), dim
 
 
-def _cut(line: bytes, dim: int, place: str) -> tuple[bytes, bytes]:
+def _cut(line: bytes, dim: int, location: str) -> tuple[bytes, bytes]:
     """Return the word of a line and the text of its numbers."""
     line = line.rstrip()
     if line.count(b" ") == dim and b"\t" not in line:
@@ -264,7 +264,7 @@ def _cut(line: bytes, dim: int, place: str) -> tuple[bytes, bytes]:
     word = fields[0]
     if len(fields) <= dim or _ENDS_IN_DECIMAL.search(word):
         count = len(line.split()) - 1
-        raise DataError(f"{place}: {count} numbers, but other lines have {dim}; correct or remove the line.")
+        raise DataError(f"{location}: {count} numbers, but other lines have {dim}; correct or remove the line.")
     return word.strip(), line[len(word) :]
 
 

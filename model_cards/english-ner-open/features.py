@@ -171,7 +171,7 @@ class CharacterEncoder(nn.Module):
 
     def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
         """char_ids (B, T, up to max_word_chars), char_types (characters,) → (B, T, output_size)."""
-        rows, place = char_ids.flatten(0, 1), None
+        rows, index = char_ids.flatten(0, 1), None
         longest = rows.shape[1]
         if self.narrows(rows):
             used = (rows != PADDING).any(0).nonzero()
@@ -179,10 +179,10 @@ class CharacterEncoder(nn.Module):
         width = min(longest + max(self.padding_needed(), 1), self.max_word_chars)
         rows = F.pad(rows, (0, width - rows.shape[1]), value=PADDING)
         if cheap_to_read(rows) and not self.dropping:
-            rows, place = _distinct_rows(rows)
+            rows, index = _distinct_rows(rows)
         words = self.encode(rows, char_types)
-        if place is not None:
-            words = F.embedding(place, words)
+        if index is not None:
+            words = F.embedding(index, words)
         return words.unflatten(0, char_ids.shape[:2])
 
     def narrows(self, rows: Tensor) -> bool:
@@ -352,8 +352,8 @@ def _occurrences(rows: Tensor) -> tuple[Tensor, Tensor]:
     if not cheap_to_read(rows):
         return rows.flatten(), torch.arange(rows.numel(), device=rows.device).view_as(rows)
     real = rows != PADDING
-    places = real.flatten().cumsum(0).view_as(rows)
-    return F.pad(rows[real], (1, 0), value=PADDING), places.masked_fill(~real, 0)
+    numbers = real.flatten().cumsum(0).view_as(rows)
+    return F.pad(rows[real], (1, 0), value=PADDING), numbers.masked_fill(~real, 0)
 
 
 def _distinct_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -365,9 +365,9 @@ def _distinct_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
     count, width = rows.shape
     # Powers of an odd number modulo 2⁶⁴, from the wrapping product of integers.
     powers = torch.full((width,), 0x9E3779B97F4A7C15 - 2**64, dtype=torch.int64, device=rows.device).cumprod(0)
-    keys, place = torch.unique((rows * powers).sum(-1), return_inverse=True)
-    first = place.new_empty(len(keys)).scatter_(0, place, torch.arange(count, device=rows.device))
+    keys, index = torch.unique((rows * powers).sum(-1), return_inverse=True)
+    first = index.new_empty(len(keys)).scatter_(0, index, torch.arange(count, device=rows.device))
     distinct = rows[first]
-    if not torch.equal(distinct[place], rows):
+    if not torch.equal(distinct[index], rows):
         return rows, torch.arange(count, device=rows.device)
-    return distinct, place
+    return distinct, index

@@ -77,8 +77,8 @@ class Packing(NamedTuple):
 
     def unpack(self, packed: Tensor, batch: int, time: int) -> Tensor:
         """Bring (2, N, d) back into (2, B, T, d), with zeros for padding."""
-        place = (2 * self.words + torch.arange(2, device=packed.device).unsqueeze(1)).flatten()
-        flat = packed.new_zeros(2 * batch * time, packed.shape[-1]).index_copy(0, place, packed.flatten(0, 1))
+        rows = (2 * self.words + torch.arange(2, device=packed.device).unsqueeze(1)).flatten()
+        flat = packed.new_zeros(2 * batch * time, packed.shape[-1]).index_copy(0, rows, packed.flatten(0, 1))
         return flat.unflatten(0, (batch, time, 2)).permute(2, 0, 1, 3)  # so that `concatenated` makes no copy
 
 
@@ -90,7 +90,7 @@ class DistinctWords(NamedTuple):
     """The words of a batch as rows of a table of distinct words."""
 
     table: Tensor  # (D, 2 · gates · H), their `word_products`
-    place: Tensor  # (B, T) rows of the table
+    rows: Tensor  # (B, T) rows of the table
 
 
 def concatenated(states: Tensor) -> Tensor:
@@ -441,12 +441,12 @@ class BiLayer(nn.Module):
 
     def run_in_blocks(self, inputs: DistinctWords, lengths: Tensor) -> Tensor:
         """`forward` for inference, some steps at a time; padding is not computed."""
-        batch, time = inputs.place.shape
+        batch, time = inputs.rows.shape
         packing = Packing.of(lengths, time)
         both = self.bias.new_zeros(batch * time, 2, self.hidden_size)
         states = None
         for sizes, words in packing.blocks():
-            halves = zip(inputs.table.chunk(2, 1), inputs.place.flatten()[words], strict=True)
+            halves = zip(inputs.table.chunk(2, 1), inputs.rows.flatten()[words], strict=True)
             products = torch.stack([table.index_select(0, rows) for table, rows in halves])
             block, states = self.states_of_products(products, sizes, states)
             for direction in range(2):

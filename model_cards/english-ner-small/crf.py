@@ -573,10 +573,10 @@ def doubled(chain: Chain, emissions: Tensor) -> Chain:
 def _subtract_transitions(pairs: Tensor, path: Tensor, weight: Tensor) -> None:
     """Subtract the transitions of a path (T, B), weighted by (T − 1, B), from counts in place."""
     tags = pairs.shape[-1]
-    place = path[:-1] * tags + path[1:]
+    index = path[:-1] * tags + path[1:]
     if pairs.dim() == 2:
-        pairs.view(-1).index_add_(0, place.flatten(), weight.flatten(), alpha=-1)
+        pairs.view(-1).index_add_(0, index.flatten(), weight.flatten(), alpha=-1)
     else:
-        pairs[:, 1:].view(*place.t().shape, tags * tags).scatter_add_(
-            2, place.t().unsqueeze(2), -weight.t().unsqueeze(2)
+        pairs[:, 1:].view(*index.t().shape, tags * tags).scatter_add_(
+            2, index.t().unsqueeze(2), -weight.t().unsqueeze(2)
         )

@@ -124,8 +124,8 @@ class ComposedVectors(FrozenVectors):
         vectors = self.read(piece_ids, self.mix.dtype)  # (B, T, W, d)
         counts = (piece_ids > 0).sum(-1, keepdim=True)  # (B, T, 1)
         first, mean = vectors[..., 0, :], vectors.sum(-2) / counts.clamp(min=1)
-        place = (counts - 1).clamp(min=0).unsqueeze(-1).expand(*counts.shape, vectors.shape[-1])
-        last = vectors.gather(-2, place).squeeze(-2)
+        last_index = (counts - 1).clamp(min=0).unsqueeze(-1).expand(*counts.shape, vectors.shape[-1])
+        last = vectors.gather(-2, last_index).squeeze(-2)
         composed = F.linear(torch.cat([first, mean, last], -1), self.mix, self.bias)
         return torch.where(counts > 1, composed, first)
 

@@ -58,7 +58,7 @@ class Layout(NamedTuple):
     batch: int  # B
     time: int  # T
     words: Tensor | None = None  # (N,) indices of the words in the flattened (B, T), for a single row
-    places: Tensor | None = None  # (N,) their indices in the row
+    row_indices: Tensor | None = None  # (N,) their indices in the row
 
     @classmethod
     def of(cls, lengths: Tensor, time: int, gap: int) -> Layout:
@@ -68,27 +68,41 @@ class Layout(NamedTuple):
             ends = (lengths + gap).cumsum(0)
             size = int(ends[-1])
             if size < WORTH_A_ROW * within.numel():
-                places = ((ends - lengths - gap).unsqueeze(1) + torch.arange(time))[within]
-                row = torch.zeros(size, dtype=torch.bool, device=lengths.device).index_fill(0, places, True)
-                return cls(row.view(1, 1, -1), len(lengths), time, within.flatten().nonzero().squeeze(1), places)
+                row_indices = ((ends - lengths - gap).unsqueeze(1) + torch.arange(time))[within]
+                row = torch.zeros(size, dtype=torch.bool, device=lengths.device).index_fill(0, row_indices, True)
+                return cls(row.view(1, 1, -1), len(lengths), time, within.flatten().nonzero().squeeze(1), row_indices)
         return cls(within.unsqueeze(1), len(lengths), time)
 
     def lay_out(self, states: Tensor) -> Tensor:
         """States (B, T, C) → (R, C, S), with zeros where there is no word."""
-        if self.words is None or self.places is None:
+        if self.words is None or self.row_indices is None:
             # Contiguous; otherwise each convolution, and its backward pass, would copy it.
             return states.transpose(1, 2).contiguous() * self.within
         words = states.flatten(0, 1).index_select(0, self.words)
-        row = words.new_zeros(self.within.shape[2], words.shape[1]).index_copy(0, self.places, words)
+        row = words.new_zeros(self.within.shape[2], words.shape[1]).index_copy(0, self.row_indices, words)
         return row.t().contiguous().unsqueeze(0)
 
     def take_back(self, rows: Tensor) -> Tensor:
         """(R, C, S) → (B, T, C); arbitrary values for padding."""
-        if self.words is None or self.places is None:
+        if self.words is None or self.row_indices is None:
             return rows.transpose(1, 2)
-        words = rows[0].t().index_select(0, self.places)
+        words = rows[0].t().index_select(0, self.row_indices)
         flat = words.new_zeros(self.batch * self.time, words.shape[1]).index_copy(0, self.words, words)
         return flat.unflatten(0, (self.batch, self.time))
+
+
+# --- Windows over long sentences -------------------------------------------------------------------------------------
+
+
+def number_of_windows(lengths: Tensor, window: int, overlap: int) -> Tensor:
+    """The number of windows, which start at 0, S, 2S, … with S = window - overlap, over sequences of some lengths."""
+    return (-((overlap - lengths) // (window - overlap))).clamp(min=1)
+
+
+def home_window(position: Tensor, lengths: Tensor, window: int, overlap: int) -> Tensor:
+    """The window in which a position is nearest to the middle."""
+    nearest = ((position - overlap // 2) // (window - overlap)).clamp(min=0)
+    return nearest.minimum(number_of_windows(lengths, window, overlap) - 1)
 
 
 # --- Self-attention --------------------------------------------------------------------------------------------------
@@ -158,7 +172,8 @@ class WindowedSelfAttention(nn.Module):
         """Attend window by window; each word's context comes from its home window."""
         batch, time, _ = states.shape
         step = self.window - self.overlap
-        home = self.home_windows(lengths, time)  # (B, T)
+        position = torch.arange(time, device=lengths.device)
+        home = home_window(position, lengths.unsqueeze(1), self.window, self.overlap)  # (B, T)
         contexts, weights = states.new_zeros(batch, time, self.output_size), None
         if with_weights:
             weights = states.new_zeros(batch, self.num_heads, time, time)
@@ -172,11 +187,3 @@ class WindowedSelfAttention(nn.Module):
                 rows = weights[:, :, window, window]
                 rows.copy_(torch.where(at_home.unsqueeze(1), local, rows))
         return contexts, weights
-
-    def home_windows(self, lengths: Tensor, time: int) -> Tensor:
-        """The number of the window from which each word takes its context: lengths (B,) → (B, T)."""
-        step = self.window - self.overlap
-        last = (-((self.overlap - lengths) // step)).clamp(min=1) - 1  # the last window of each sentence
-        position = torch.arange(time, device=lengths.device)
-        home = ((position - self.overlap // 2) // step).clamp(min=0)
-        return torch.minimum(home, last.unsqueeze(1))

@@ -215,6 +215,12 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """Raise: `from_corpus` builds a tokenizer."""
         raise NotImplementedError("Build a tokenizer with WordCharTokenizer.from_corpus.")
 
+    def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
+        """Raise, except for the two special tokens: a new word needs a vector."""
+        if all(str(token) in (PAD, UNKNOWN) for token in new_tokens):
+            return super()._add_tokens(new_tokens, special_tokens)
+        raise NotImplementedError("Continue training from the model on data with the new words; add_tokens would not give them vectors.")
+
     def tokenize(
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
     ) -> list[str]:
@@ -278,11 +284,11 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         # The stock pipeline joins only outputs of one width.
         char_ids = np.pad(words.char_ids, ((0, 0), (0, self.max_word_chars - words.char_ids.shape[1])))
         columns = {
-            "input_ids": words.input_ids[words.place],
-            "char_ids": char_ids[words.place],
-            "attention_mask": np.ones_like(words.place) if return_attention_mask is not False else None,
-            "piece_ids": words.piece_ids[words.place] if words.piece_ids is not None else None,
-            "special_tokens_mask": np.zeros_like(words.place) if return_special_tokens_mask else None,
+            "input_ids": words.input_ids[words.row],
+            "char_ids": char_ids[words.row],
+            "attention_mask": np.ones_like(words.row) if return_attention_mask is not False else None,
+            "piece_ids": words.piece_ids[words.row] if words.piece_ids is not None else None,
+            "special_tokens_mask": np.zeros_like(words.row) if return_special_tokens_mask else None,
             "offset_mapping": words.offsets if return_offsets_mapping else None,
         }
         begins = (words.counts.cumsum() - words.counts)[sentences]

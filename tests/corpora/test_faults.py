@@ -134,6 +134,8 @@ FAULTS = {
         "x.jsonl",
         [
             (objects({"text": "Ann", "spans": []}, {"spans": []}), ":2", "no text"),
+            (spans(text=["Ann"]), ":2", "['Ann']"),
+            (spans(text="Ann").replace("[]", "7"), ":2", "7"),
             (objects({"text": "Ann"}, {"text": "left"}), ":1", "tag_column"),
             (objects({"text": "Ann", "spans": [], "answer": "ignore"}), "", "no sentence"),
             *((spans(span), ":2", str(span)[:40]) for span in ([0, 10, "X"], [-1, 3, "X"], [3, 3, "X"], [3, 0, "X"])),

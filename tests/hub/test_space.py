@@ -3,7 +3,6 @@
 import ast
 import json
 import os
-import re
 import shutil
 from html import unescape
 from importlib.util import find_spec
@@ -11,7 +10,6 @@ from importlib.util import find_spec
 import pytest
 import torch
 import yaml
-from conftest import REPOSITORY
 from packaging.requirements import Requirement
 from processes import run_python
 from random_texts import lively_model
@@ -100,16 +98,6 @@ def test_the_command_writes_the_files(models, script, tmp_path):
     assert Requirement(GRADIO).specifier.contains(header["sdk_version"])
     assert constants(out / "space/app.py") == {"NAME": "me/my.tagger_2", "REVISION": "v7", "EXAMPLES": [TEXT]}
     assert not any("hf_xorner" in path.read_text(encoding="utf-8") for path in out.rglob("*.py"))
-    code, _, errors = script("publish", *options)
-    assert code == 1 and "exists" in errors
-
-
-def test_requirements_are_those_of_the_package(places):
-    project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
-    for path in (places / "space/requirements.txt", places / "model/requirements.txt"):
-        for requirement in map(Requirement, path.read_text(encoding="utf-8").splitlines()):
-            (lowest,) = [bound for bound in requirement.specifier if bound.operator == ">="]
-            assert re.search(rf'"{re.escape(f"{requirement.name}{lowest}")}[",]', project)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
@@ -117,7 +105,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
         write_space(tmp_path / "missing", "me/x", tmp_path / "places")
 
 
-def test_names_and_examples_cannot_become_code(models, tmp_path):
+def test_examples_cannot_become_code(models, tmp_path):
     folder = shutil.copytree(models["grn"], tmp_path / "tagger")
     examples = [
         '"]\nimport os  # ',
@@ -132,9 +120,12 @@ def test_names_and_examples_cannot_become_code(models, tmp_path):
     write_space(folder, "me/my-tagger", tmp_path / "out", revision='v1"\n')
     expected = {"NAME": "me/my-tagger", "REVISION": 'v1"\n', "EXAMPLES": examples}
     assert constants(tmp_path / "out/space/app.py") == expected
-    for name in ("a/b/c", "me/na me", "../x", "me/<b>", "me/x\nmodels: y", 'me/"+exit()+"'):
-        with pytest.raises(ValueError):
-            write_space(folder, name, tmp_path / "other")
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "me/na me", "../x", "me/<b>", "me/x\nmodels: y", 'me/"+exit()+"'])
+def test_names_that_are_not_of_the_hub_are_refused(models, tmp_path, name):
+    with pytest.raises(ValueError):
+        write_space(models["grn"], name, tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 

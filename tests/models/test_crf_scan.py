@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 
-from hf_xorner.models.crf import Chain, best_path, negative_log_likelihood, posterior
+from hf_xorner.models.crf import Chain, best_path, log_partition, posterior
 
-LENGTHS = torch.tensor([300, 257, 256, 255, 129, 64, 17, 9, 8, 7, 4, 3, 2, 1])
+LENGTHS = torch.tensor([300, 257, 256, 129, 64, 9, 8, 3, 2, 1])
 TAGS = 5
 #: Sizes of the emissions and of the transitions, the share of barred transitions, whether boundaries have scores, and
 #: whether transitions are conditioned on the word.
@@ -24,17 +24,16 @@ def device(request, as_on_a_gpu):
     return torch.device("cpu")
 
 
-def chains():
-    """Chains in float32 with constant or conditioned transitions, with and without scores of the boundaries."""
+def random_chain(size, moves, barred, bounded, conditioned):
+    """A chain in float32 with constant or conditioned transitions, with or without scores of the boundaries."""
     draw = torch.Generator().manual_seed(0)
     rows, time = len(LENGTHS), int(LENGTHS.max())
-    for size, moves, barred, bounded, conditioned in SCORES:
-        emissions = size * torch.randn(rows, time, TAGS, generator=draw)
-        shape = (rows, time, TAGS, TAGS) if conditioned else (TAGS, TAGS)
-        bars = torch.rand(TAGS, TAGS, generator=draw).fill_diagonal_(1) < barred
-        transitions = (moves * torch.randn(shape, generator=draw)).masked_fill(bars, -torch.inf)
-        start = torch.randn((rows, TAGS) if conditioned else TAGS, generator=draw)
-        yield Chain(emissions, transitions, bounded * start, bounded * torch.randn(TAGS, generator=draw))
+    emissions = size * torch.randn(rows, time, TAGS, generator=draw)
+    shape = (rows, time, TAGS, TAGS) if conditioned else (TAGS, TAGS)
+    bars = torch.rand(TAGS, TAGS, generator=draw).fill_diagonal_(1) < barred
+    transitions = (moves * torch.randn(shape, generator=draw)).masked_fill(bars, -torch.inf)
+    start = torch.randn((rows, TAGS) if conditioned else TAGS, generator=draw)
+    return Chain(emissions, transitions, bounded * start, bounded * torch.randn(TAGS, generator=draw))
 
 
 def relative(values, expected, tolerance):
@@ -43,38 +42,29 @@ def relative(values, expected, tolerance):
     assert difference <= tolerance * max(1, np.abs(expected).max()), (difference, np.abs(expected).max())
 
 
-def test_losses_gradients_posterior_and_paths_match_float64_recursions(device):
-    for chain in chains():
-        leaves = Chain(*(scores.to(device, copy=True).requires_grad_() for scores in chain))
-        detached = Chain(*(scores.detach() for scores in leaves))
-        lengths = LENGTHS.to(device)
-        best = best_path(detached, lengths)
-        losses = negative_log_likelihood(leaves, lengths, best)
-        gradients = torch.autograd.grad(losses.sum(), leaves)
-        marginals, steps = posterior(detached, lengths, best)
-        moves, first, last = (np.zeros(scores.shape) for scores in chain[1:])
-        for row, length in enumerate(LENGTHS.tolist()):
-            sentence = oracle.alone(chain, row, length)
-            path = best[row, :length].cpu().numpy()
-            # Another path of the same score would be as good.
-            score = oracle.score_of(*sentence, path)
-            assert score == pytest.approx(oracle.score_of(*sentence, oracle.best_path(*sentence)), rel=1e-9)
-            total, log_probs, pairs = oracle.recursions(*sentence)
-            relative(losses[row], total - score, 1e-5)
-            relative(marginals[row, :length].exp(), np.exp(log_probs), 1e-5)
-            relative(steps[row, :length, 0].exp(), np.exp(log_probs[range(length), path]), 1e-5)
-            counts = np.exp(log_probs)
-            counts[range(length), path] -= 1
-            relative(gradients[0][row, :length], counts, 1e-5)
-            assert not gradients[0][row, length:].any()
-            if chain.conditioned:
-                pairs[range(1, length), path[:-1], path[1:]] -= 1
-                moves[row, :length] = pairs
-                first[row] = counts[0]
-            else:
-                np.add.at(pairs, (path[:-1], path[1:]), -1)
-                moves += pairs
-                first += counts[0]
-            last += counts[-1]
-        for gradient, expected in zip(gradients[1:], (moves, first, last), strict=True):
-            relative(gradient, expected, 1e-4)
+@pytest.mark.parametrize("scores", SCORES, ids=str)
+def test_sums_posterior_and_paths_match_float64_recursions(device, scores):
+    chain, lengths = random_chain(*scores), LENGTHS.to(device)
+    leaves = Chain(*(values.to(device, copy=True).requires_grad_() for values in chain))
+    partition = log_partition(leaves, lengths)
+    emissions, transitions, *_ = torch.autograd.grad(partition.sum(), leaves)
+    detached = Chain(*(values.detach() for values in leaves))
+    best = best_path(detached, lengths)
+    marginals, steps = posterior(detached, lengths, best)
+    moves = np.zeros(chain.transitions.shape)
+    for row, length in enumerate(LENGTHS.tolist()):
+        sentence = oracle.alone(chain, row, length)
+        total, log_probs, pairs = oracle.recursions(*sentence)
+        relative(partition[row], total, 1e-5)
+        relative(marginals[row, :length].exp(), np.exp(log_probs), 1e-5)
+        relative(emissions[row, :length], np.exp(log_probs), 1e-5)
+        path = best[row, :length].cpu().numpy()
+        relative(steps[row, :length, 0].exp(), np.exp(log_probs[range(length), path]), 1e-5)
+        # Another path of the same score would be as good.
+        expected = oracle.score_of(*sentence, oracle.best_path(*sentence))
+        assert oracle.score_of(*sentence, path) == pytest.approx(expected, rel=1e-9)
+        if chain.conditioned:
+            moves[row, :length] = pairs
+        else:
+            moves += pairs
+    relative(transitions, moves, 1e-4)

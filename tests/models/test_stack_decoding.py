@@ -42,13 +42,13 @@ def test_greedy_search_takes_the_best_action_at_every_step(tokenizer, fields):
 
 
 @torch.no_grad()
-def test_search_over_a_thousand_words_ends_in_a_finished_state(tokenizer):
-    for liked in ("SHIFT", "OUT", "REDUCE(LOC)"):
-        model = build(tokenizer)
-        scorer = model.decoder.scorer
-        scorer.classifier.bias[scorer.system.actions.index(liked)] = 50
-        words, lengths = words_of(model, (1000, 1, 0))
-        assert_finished(model, words.float(), lengths)
+@pytest.mark.parametrize("liked", ["SHIFT", "OUT", "REDUCE(LOC)"])
+def test_search_over_many_words_ends_in_a_finished_state(tokenizer, liked):
+    model = build(tokenizer)
+    scorer = model.decoder.scorer
+    scorer.classifier.bias[scorer.system.actions.index(liked)] = 50
+    words, lengths = words_of(model, (300, 1, 0))
+    assert_finished(model, words.float(), lengths)
 
 
 def assert_finished(model, words, lengths):
@@ -126,7 +126,7 @@ def test_label_and_chunk_probabilities_are_those_of_the_actions(tokenizer, label
                 helpers.close(probabilities[row, :length], local_posterior(reference, words[row, :length]), 1e-9)
                 helpers.close(probabilities[row, :length].sum(-1), torch.ones(length).numpy(), 1e-9)
             done = iter([of_step[action].item() for of_step, action in zip(choices, actions, strict=True)])
-            for kind, place in chunks:
-                expected = sum(next(done) for _ in range(len(place) + bool(kind)))
+            for kind, chunk in chunks:
+                expected = sum(next(done) for _ in range(len(chunk) + bool(kind)))
                 log_probs = decoded.path_log_probs[row]
-                helpers.close(log_probs[place[0], 0] + log_probs[place[1:], 1].sum(), expected, 1e-9)
+                helpers.close(log_probs[chunk[0], 0] + log_probs[chunk[1:], 1].sum(), expected, 1e-9)

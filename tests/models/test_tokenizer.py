@@ -176,8 +176,11 @@ def test_digit_policy_reads_every_digit_as_zero():
 
 
 def test_a_tokenizer_is_not_trained_further():
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES)
     with pytest.raises(NotImplementedError, match="from_corpus"):
-        WordCharTokenizer.from_corpus(SENTENCES).train_new_from_iterator(SENTENCES, 100)
+        tokenizer.train_new_from_iterator(SENTENCES, 100)
+    with pytest.raises(NotImplementedError, match="Continue training"):
+        tokenizer.add_tokens("newcomer")
 
 
 def test_a_corpus_is_a_stream_of_texts_or_words_in_any_order():

@@ -37,23 +37,20 @@ class Walk:
     """The state of a partly parsed sentence, as in lample2016; without O (plain labels) there is no OUT."""
 
     def __init__(self, labels, length):
-        self.labels = labels
-        self.buffer, self.stack, self.output = [*range(length)], [], []
+        self.labels, self.buffer, self.stack, self.output = labels, [*range(length)], [], []
+        self.kinds = list(dict.fromkeys(ref.split(label)[1] or label for label in labels if label != "O"))
 
     def may_hold_many(self, kind):
         return f"I-{kind}" in self.labels
 
     def valid(self):
-        kinds = list(dict.fromkeys(ref.split(label)[1] or label for label in self.labels if label != "O"))
-        if "O" not in self.labels:
-            kinds = self.labels
         names = []
-        if self.buffer and (not self.stack or any(map(self.may_hold_many, kinds))):
+        if self.buffer and (not self.stack or any(map(self.may_hold_many, self.kinds))):
             names.append("SHIFT")
         if self.buffer and "O" in self.labels and not self.stack:
             names.append("OUT")
         if self.stack:
-            names += [f"REDUCE({kind})" for kind in kinds if len(self.stack) == 1 or self.may_hold_many(kind)]
+            names += [f"REDUCE({kind})" for kind in self.kinds if len(self.stack) == 1 or self.may_hold_many(kind)]
         return names
 
     def do(self, name):

@@ -47,7 +47,7 @@ def test_rows_match_the_tokenizer(kind, monkeypatch):
             word_type = draw.choice([str, np.str_])  # as NumPy's arrays hold words
             sentences = [[word_type(draw.choice(words)) for _ in range(length)] for length in lengths]
             same(rows.encode(sentences), by_tokenizer(tokenizer, sentences))
-            assert len(rows.place) <= max(most_words, sum(lengths))
+            assert len(rows.row_of) <= max(most_words, sum(lengths))
 
 
 def test_invalid_sentences_raise_the_error_of_the_tokenizer(tokenizer):
