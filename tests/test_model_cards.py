@@ -1,16 +1,19 @@
-"""model_cards/: the complete models can be published, and have the scores of their cards."""
+"""model_cards/: the complete models can be published, and have the scores of their cards; results.json."""
 
 import json
 import re
+import shlex
 
 import pytest
 import torch
 from conftest import REPOSITORY
+from helpers import ok
 from seqeval.metrics import f1_score
 from transformers import AutoConfig, AutoModelForTokenClassification
 
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.hub import check_folder
+from hf_xorner.training import parse
 
 pytestmark = pytest.mark.usefixtures("forked_offline")
 
@@ -65,3 +68,14 @@ def test_the_scores_of_the_complete_model_match_its_card(corpora):
     annotations = Tagger.from_pretrained(str(COMPLETE)).annotate(test["tokens"])
     f1 = 100 * f1_score(gold, [annotation.labels for annotation in annotations])
     assert f1 == pytest.approx(facts["scores"]["test"]["f1"], abs=0.005)
+
+
+def test_the_command_of_every_result_trains_the_model_of_the_result():
+    for row in json.loads((CARDS / "results.json").read_text(encoding="utf-8")):
+        run, training, _ = parse(shlex.split(row["command"])[2:])
+        assert (run.model_type, run.dataset) == (row["model_type"], row["dataset"]), row["work"]
+        assert (run.seeds or [training.seed]) == row["seeds"], row["work"]
+
+
+def test_pages_are_generated_from_the_results(script):
+    ok(script("results_page.py", "--check"))

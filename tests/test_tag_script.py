@@ -225,14 +225,6 @@ def test_the_last_column_of_csv_may_hold_commas(tag, tmp_path):
     assert (tmp_path / "out.csv").read_text() == 'text,entities\n"Ann, in Zeus",[]\n'
 
 
-@pytest.mark.parametrize(
-    ("name", "content"), [("in.tsv", "id\ttext\n1\tAnn in Zeus"), ("in.csv", "\nwords,text\n3,Ann in Zeus\n")]
-)
-def test_a_header_names_the_column_of_texts(tag, tagger, tmp_path, name, content):
-    (tmp_path / name).write_text(content)
-    check(objects(ok(tag(name, "--format", "jsonl"))), tagger, ["Ann in Zeus"])
-
-
 def test_rows_of_parquet_become_objects(tag, tagger, tmp_path):
     rows = [{"day": pa.scalar(0, pa.date32()).as_py(), "words": words} for words in random_sentences(20)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet", row_group_size=7)

@@ -383,7 +383,7 @@ def test_words_computed_once_and_in_each_batch_give_the_same_results(each_tagger
 
 
 def test_threads_may_share_a_tagger(tagger):
-    items = [*TEXTS, *GIVEN] * 4
+    items = [*TEXTS, *GIVEN]
     alone = tagger(items, batch_size=4)
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda _: tagger(items, batch_size=4), range(8))) == [alone] * 8
@@ -405,7 +405,7 @@ def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
 
 @pytest.mark.parametrize(("model_type", "decoder"), list(zip(ARCHITECTURES, cycle(DECODERS))))
 def test_a_long_document_in_blocks_has_the_entities_of_the_pipeline(tokenizer, model_type, decoder, monkeypatch):
-    document = [word for words in GIVEN for word in words] * 4
+    document = [word for words in GIVEN for word in words] * 2
     model = lively_model(model_type, tokenizer, decoder, words=[document]).double()
     tagger = Tagger(model, tokenizer)
     (expected,) = tagger([document])

@@ -131,48 +131,74 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_last_checkpoint(writer, town
     assert tmp_path / "checkpoint-11" in checkpoints_in(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
-def test_a_pickle_in_a_checkpoint_runs_no_code(towns, tmp_path, name):
-    kill(towns, tmp_path / "out", 14)
-    torch.save(Trap(tmp_path / "trace"), tmp_path / "out" / "checkpoint-11" / name)
-    with pytest.raises(pickle.UnpicklingError):
-        ready(towns, tmp_path / "out", resume_from_checkpoint="true").train()
-    assert not (tmp_path / "trace").exists()
-
-
 def test_a_finished_run_is_only_scored_again(towns, tmp_path):
     options = {"num_train_epochs": 2, "average_epochs": 2, "resume_from_checkpoint": "true"}
     scores = ready(towns, tmp_path, **options).train()
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    before = times_of(tmp_path)
     assert ready(towns, tmp_path, **options).train() == scores
-    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert times_of(tmp_path) == before
 
 
-def test_an_unfinished_run_is_not_replaced(towns, tmp_path):
-    out = tmp_path / "out"
-    kill(towns, out, 14)
-    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+@pytest.fixture(scope="module")
+def killed_once(towns, tmp_path_factory):
+    """The folder of a run that was killed after its first checkpoint."""
+    folder = tmp_path_factory.mktemp("killed")
+    kill(towns, folder, 14)
+    return folder
+
+
+@pytest.fixture
+def killed(killed_once, tmp_path):
+    """A copy of that folder."""
+    return shutil.copytree(killed_once, tmp_path / "out")
+
+
+def times_of(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_an_unfinished_run_is_not_replaced(towns, killed):
+    before = times_of(killed)
     with pytest.raises(TrainingError, match="run: continue it with --resume_from_checkpoint,"):
-        ready(towns, out)
-    # A checkpoint of another folder is not this folder's run.
-    kill(towns, tmp_path / "other", 14)
+        ready(towns, killed)
+    assert times_of(killed) == before
+
+
+def test_a_checkpoint_of_another_folder_does_not_continue_a_run(towns, killed, killed_once):
+    before = times_of(killed)
     with pytest.raises(TrainingError, match="unfinished run"):
-        ready(towns, out, resume_from_checkpoint=tmp_path / "other" / "checkpoint-11")
+        ready(towns, killed, resume_from_checkpoint=killed_once / "checkpoint-11")
+    assert times_of(killed) == before
+
+
+def test_only_checkpoints_are_resumed(towns, killed, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").touch()
     for name in ("corpus", str(tmp_path / "model")):
         with pytest.raises(TrainingError, match="is not a checkpoint"):
-            ready(towns, out, resume_from_checkpoint=name)
-    assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
-    # A new run removes the checkpoints, also incomplete ones, from which it would otherwise be resumed.
-    for name in ("checkpoint-99", "checkpoint-9-good"):
-        (out / name).mkdir()
-    kill(towns, out, 5, overwrite=True, hidden_size=4)
-    assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-9-good"]
-    ready(towns, out, hidden_size=4, num_train_epochs=1, resume_from_checkpoint="true").train()
-    kill(towns, out, 14, overwrite=True)
+            ready(towns, killed, resume_from_checkpoint=name)
+
+
+def test_an_unfinished_run_in_the_folder_of_a_finished_one_is_not_replaced(towns, tmp_path):
+    ready(towns, tmp_path, num_train_epochs=1).train()
+    kill(towns, tmp_path, 14, overwrite=True)
     with pytest.raises(TrainingError, match="checkpoint-11 of an unfinished run"):
-        ready(towns, out)
+        ready(towns, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
+def test_a_pickle_in_a_checkpoint_runs_no_code(towns, killed, tmp_path, name):
+    torch.save(Trap(tmp_path / "trace"), killed / "checkpoint-11" / name)
+    with pytest.raises(pickle.UnpicklingError):
+        ready(towns, killed, resume_from_checkpoint="true").train()
+    assert not (tmp_path / "trace").exists()
+
+
+def test_overwriting_deletes_the_checkpoints_of_the_earlier_run(towns, killed):
+    for name in ("checkpoint-99", "checkpoint-9-good"):  # an incomplete one, and a folder of the user
+        (killed / name).mkdir()
+    kill(towns, killed, 5, overwrite=True, hidden_size=4)
+    assert [path.name for path in killed.glob("checkpoint-*")] == ["checkpoint-9-good"]
 
 
 def test_a_finished_run_can_become_longer(towns, tmp_path):
@@ -180,15 +206,20 @@ def test_a_finished_run_can_become_longer(towns, tmp_path):
     ready(towns, tmp_path / "short", num_train_epochs=1).train()
     ready(towns, tmp_path / "short", num_train_epochs=2, resume_from_checkpoint="true").train()
     assert_same_weights(tmp_path / "short", tmp_path / "longer")
-    for name, value in (("hidden_size", 4), ("learning_rate", 0.02), ("optimizer", "sgd"), ("seed", 7)):
-        with pytest.raises(TrainingError, match=f"checkpoint-22 is of a run that differs in {name};"):
-            ready(towns, tmp_path / "short", **{name: value}, resume_from_checkpoint="true").train()
+
+
+@pytest.mark.parametrize("option", [{"hidden_size": 4}, {"learning_rate": 0.02}, {"optimizer": "sgd"}, {"seed": 7}])
+def test_a_run_is_not_resumed_with_other_options(towns, killed, option):
+    with pytest.raises(TrainingError, match=f"checkpoint-11 is of a run that differs in {next(iter(option))};"):
+        ready(towns, killed, **option, resume_from_checkpoint="true").train()
+
+
+def test_a_run_is_not_resumed_with_other_data(towns, killed, tmp_path):
     other = shutil.copytree(towns, tmp_path / "other" / towns.name)
     for file in other.iterdir():
         file.write_text(file.read_text().replace("B-LOC", "O", 1))
-    with pytest.raises(TrainingError, match="checkpoint-22 is of a run that differs in data;"):
-        ready(other, tmp_path / "short", num_train_epochs=2, resume_from_checkpoint="true").train()
-    assert (tmp_path / "short" / "facts.json").exists()
+    with pytest.raises(TrainingError, match="checkpoint-11 is of a run that differs in data;"):
+        ready(other, killed, resume_from_checkpoint="true").train()
 
 
 def test_a_run_is_not_resumed_with_other_vectors(towns, tmp_path):
