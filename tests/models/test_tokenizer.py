@@ -70,13 +70,6 @@ def test_tensors_are_integers_of_full_shape_even_when_empty(tokenizer, tensors):
     assert build_model("bilstm-cnn", tokenizer)(**batch).logits.shape[:2] == (0, 0)
 
 
-def test_empty_input_gives_empty_output(tokenizer):
-    cases = (("", False, []), ([""], False, [[]]), ([], False, []), ([[]], True, [[]]), ([[], []], True, [[], []]))
-    for item, given_words, ids in cases:
-        assert tokenizer(item, is_split_into_words=given_words)["input_ids"] == ids
-        assert tokenizer(item, is_split_into_words=given_words, padding=True, truncation=True)["char_ids"] == ids
-
-
 def test_columns_and_truncation_are_as_requested(tokenizer):
     assert list(tokenizer("Ann")) == ["input_ids", "char_ids", "attention_mask"]
     assert "attention_mask" not in tokenizer("Ann", return_attention_mask=False)
@@ -173,11 +166,6 @@ def test_digit_policy_reads_every_digit_as_zero():
     assert output["input_ids"] == [known] * 3 + [1]
     assert output["char_ids"][0] == output["char_ids"][1] == output["char_ids"][2]
     assert output["char_ids"][3][0] == 1
-
-
-def test_a_tokenizer_is_not_trained_further():
-    with pytest.raises(NotImplementedError, match="from_corpus"):
-        WordCharTokenizer.from_corpus(SENTENCES).train_new_from_iterator(SENTENCES, 100)
 
 
 def test_a_corpus_is_a_stream_of_texts_or_words_in_any_order():
