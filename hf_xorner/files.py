@@ -22,7 +22,7 @@ from .errors import DataError
 FACTS_FILE, CARD_FILE, GRAPH_FILE = "facts.json", "README.md", "model.onnx"
 
 #: The folders of the package's models by the short names that users type; pyproject.toml names the folders as well.
-PACKAGED = {"english": "english-ner-small", "english-open": "english-ner-open"}
+PACKAGED = {"english": "english-ner-small", "english-open": "english-ner-open", "english-start": "english-start"}
 
 #: A repository on the Hub, as a pattern.
 HUB_NAME = r"\w[\w.-]*/\w[\w.-]*"

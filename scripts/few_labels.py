@@ -21,7 +21,8 @@ import hf_xorner
 #: The options of each start.
 STARTS = {
     "no vectors": {"vectors": "none"},
-    "vectors of the package (default)": {},
+    "vectors of the package": {"vectors": "auto"},
+    "default": {},
     "`english-open`": {"model_name_or_path": "english-open"},
 }
 #: The number of test sentences.

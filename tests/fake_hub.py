@@ -40,6 +40,7 @@ class FakeHub:
 
     def __init__(self):
         self.repositories, self.calls, self.failing = {}, [], None
+        self.endpoint = "https://hub.example"
 
     def _called(self, name):
         self.calls.append(name)

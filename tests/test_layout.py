@@ -23,7 +23,7 @@ MODELS = sorted((PACKAGE / "models").glob("*.py"))
 
 
 #: Lines of code without docstrings, comments and blanks. A feature may raise it, with the reason in the changelog.
-MOST_LINES = 15_800
+MOST_LINES = 15_850
 
 # A package or a top-level module may import itself and what is listed here. A new one is entered here.
 MAY_IMPORT = {
@@ -168,6 +168,12 @@ def code_lines(path):
 
 def test_package_does_not_grow_by_accident():
     assert sum(map(code_lines, MODULES)) <= MOST_LINES
+
+
+def test_models_in_the_wheel_are_small():
+    folders = [REPOSITORY / "model_cards" / folder for folder in PACKAGED.values()]
+    sizes = [sum(path.stat().st_size for path in folder.iterdir()) for folder in folders]
+    assert max(sizes) <= 12_000_000
 
 
 def test_the_wheel_has_every_package_and_model():

@@ -10,12 +10,20 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+from transformers import TrainerCallback
 
 import hf_xorner
 from hf_xorner import Entities, Entity, Tagger, evaluate, load_corpus, train
 
 TEXT = "Ann\tB-PER\nSmith\tI-PER\nmet\tO\nZeus\tB-GOD\n\nwe\tO\nsaw\tO\nOslo\tB-LOC\n\n" * 8
+
+
+class Epochs(TrainerCallback):
+    def __init__(self):
+        self.ended = []
+
+    def on_epoch_end(self, args, state, control, **_):
+        self.ended.append(state.epoch)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +102,10 @@ def test_data_in_memory_and_short_names_of_options_are_taken(corpus, tmp_path):
     splits = load_corpus(corpus)
     names = splits["train"].features["ner_tags"].feature.names
     pairs = [(row["tokens"], [names[tag] for tag in row["ner_tags"]]) for row in splits["train"]]
-    tagger = train(pairs, lr=0.01, epochs=5, bs=4, out=tmp_path / "model", disable_tqdm=True, use_cpu=True)
+    options = {"lr": 0.01, "epochs": 5, "bs": 4, "out": tmp_path / "model", "disable_tqdm": True, "use_cpu": True}
+    epochs = Epochs()
+    tagger = train(pairs, callbacks=[epochs], **options)
+    assert epochs.ended == [1, 2, 3, 4, 5]
     facts = json.loads((tmp_path / "model" / "facts.json").read_text())
     assert facts["data"]["source"] == "list"
     assert facts["options"]["learning_rate"] == 0.01 and facts["options"]["per_device_train_batch_size"] == 4
@@ -135,31 +146,28 @@ def test_an_entity_is_a_dictionary_with_attributes():
     assert copy.copy(entity) == pickle.loads(pickle.dumps(entity)) == entity and not hasattr(entity, "other")
 
 
-def test_entities_are_shown_in_colour_and_escaped():
-    entities = Entities(
-        [Entity(label="A&B", text="<i>Ann</i>", start=3, end=13, word_start=1, word_end=2, score=0.5)],
-        "is <i>Ann</i> & co",
-    )
-    shown = entities._repr_html_()
-    assert "&lt;i&gt;Ann&lt;/i&gt;" in shown
-    assert "A&amp;B" in shown
-    assert shown.endswith(" &amp; co</div>")
-    assert "<i>" not in shown
+MARKUP = Entities(
+    [Entity(label="A&B", text="<i>Ann</i>", start=3, end=13, word_start=1, word_end=2, score=0.5)],
+    "is <i>Ann</i> & co",
+)
+
+
+def test_entities_are_marked_in_html_and_escaped():
+    shown = MARKUP._repr_html_()
+    assert "&lt;i&gt;Ann&lt;/i&gt;" in shown and "A&amp;B" in shown and "<i>" not in shown
     assert shown.count("<mark") == shown.count("</mark>") == 1
-    assert Entities([], "<b>")._repr_html_().count("&lt;b&gt;") == 1
-    in_colour = entities.in_colour()
-    assert re.sub(r"\x1b\[[\d;]+m", "", in_colour) == "is <i>Ann</i> A&B & co"
-    assert in_colour.endswith("\x1b[0m & co")
-    redacted = entities.redact()
+    assert shown.endswith(" &amp; co</div>")
+
+
+def test_entities_are_shown_in_colour():
+    shown = MARKUP.in_colour()
+    assert re.sub(r"\x1b\[[\d;]+m", "", shown) == "is <i>Ann</i> A&B & co"
+    assert shown.endswith("\x1b[0m & co")
+
+
+def test_redacted_entities_are_not_shown():
+    redacted = MARKUP.redact()
     assert "Ann" not in redacted.in_colour() + redacted._repr_html_()
-
-
-def test_repository_and_package_have_one_version():
-    citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\nversion: {hf_xorner.__version__}\n" in citation
-    assert f"\n## [{hf_xorner.__version__}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert f"/v{hf_xorner.__version__}/english_ner-{hf_xorner.__version__}-py3" in readme
 
 
 def test_threads_spin_for_a_limited_time_unless_the_user_has_set_it(monkeypatch):

@@ -22,7 +22,7 @@ from ..training.advice import advice
 from ..training.arguments import TaggerTrainingArguments, training_parser
 from ..training.facts import AGREEMENT, read_facts
 from ..training.run import TrainingRun, best_seed, each_run, folder_locked, folder_of, seed_table
-from ..vectors.distill import AUTO, ORIGIN
+from ..vectors.distill import AUTO, ORIGIN, START
 from . import fail
 
 EXAMPLES = (
@@ -99,6 +99,8 @@ def introduce(ready: TrainingRun) -> None:
     corpora = " + ".join([ready.run.dataset, *ready.run.more_data])
     seed = ready.trainer.args.seed
     print(f"{ready.run.model_type} on {corpora} ({sizes} sentences), seed {seed}", flush=True)
+    if ready.chosen.get("model_name_or_path") == START:
+        print(f"starts from {START} of the package (Apache-2.0); --model_name_or_path none leaves it out", flush=True)
     if ready.run.vectors == AUTO:
         print(f"vectors of English word pieces from {ORIGIN} (Apache-2.0); --vectors none leaves them out", flush=True)
     if ready.chosen:

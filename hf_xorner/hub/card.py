@@ -22,7 +22,7 @@ from ..files import CARD_FILE, FACTS_FILE, HUB_NAME, PACKAGED, sha256_of, write_
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
 from ..training.facts import AGREEMENT, read_facts, whole_facts
-from ..vectors.distill import ORIGIN
+from ..vectors.distill import ORIGIN, START
 from .checks import published_files, run_without_package
 
 #: Invented sentences of news and tweets; a card that `publish` writes by itself has no text of the corpus.
@@ -240,7 +240,7 @@ class Card:
             "error_rows": error_rows,
             "confusions": _confusions,
         }
-        names = {"curve_file": CURVE_FILE, "few": _FEW, "origin": ORIGIN, "packaged": PACKAGED}
+        names = {"curve_file": CURVE_FILE, "few": _FEW, "origin": ORIGIN, "packaged": PACKAGED, "trained_start": START}
         body = environment.get_template("card_template.md").render(card=self, **names)
         body = re.sub(r"\n{3,}", "\n\n", body.strip())
         return f"---\n{self._metadata().to_yaml()}\n---\n\n{body}\n"

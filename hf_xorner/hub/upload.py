@@ -52,7 +52,7 @@ def publish(
     api = api or HfApi()
     checked = check_with_card(folder, repo_id, onnx=onnx)
     prepare_repository(repo_id, private=private, revision=revision, tag=tag, overwrite=overwrite, api=api)
-    with _errors_as_sentences():
+    with _errors_as_sentences(api):
         commit = api.upload_folder(
             repo_id=repo_id,
             folder_path=checked.folder,
@@ -96,7 +96,7 @@ def prepare_repository(
     Raises:
         ValueError: If the model could not be published there.
     """
-    with _errors_as_sentences():
+    with _errors_as_sentences(api):
         api.create_repo(repo_id, private=private, exist_ok=True)
         if revision != MAIN:
             api.create_branch(repo_id, branch=revision, exist_ok=True)
@@ -110,9 +110,13 @@ def prepare_repository(
 
 
 @contextmanager
-def _errors_as_sentences() -> Iterator[None]:
+def _errors_as_sentences(api: HfApi) -> Iterator[None]:
     """Convert errors to a ValueError of one line; those of the Hub, the connection and Xet have no common type."""
     try:
         yield
+    except ValueError:
+        raise
     except Exception as error:
-        raise ValueError(" ".join(str(error).split())) from error
+        text = " ".join(str(error).split())
+        # Errors of a connection do not name the host.
+        raise ValueError(text if "://" in text else f"{api.endpoint}: {text}") from error

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from ..evaluation.scores import measure_of
-from ..vectors.distill import AUTO
+from ..vectors.distill import AUTO, START
 
 #: The best epoch is late if it comes after this share of all epochs, and beats the earlier ones by this many points.
 _LATE, _GAIN = 0.9, 1.0
@@ -19,8 +19,8 @@ _RARE = 50
 #: What helps with unseen entities: pretrained vectors, and with vectors a trained start, by docs/few-labels.md.
 _VECTORS = "Pretrained vectors help with them: --vectors."
 _START = (
-    "A trained start may help, most of all with persons, organisations and locations (on 200 sentences of CoNLL-2003, "
-    "F1 83.6, not 65.9): --model_name_or_path english-open; its license, CC BY-SA 4.0, may then apply to your model."
+    "A better start may help, most of all with persons, organisations and locations (on 200 sentences of CoNLL-2003, "
+    "F1 83.6, not 71.5): --model_name_or_path english-open; its license, CC BY-SA 4.0, may then apply to your model."
 )
 
 
@@ -49,7 +49,8 @@ def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
         why = "The best epoch was one of the last" if score else "Nothing was found in the validation data"
         yield f"{why}, so longer training may help: {more}."
     seen, unseen = (validation.get("seen", {}).get(name, {}) for name in ("seen", "unseen"))
-    of_package = facts["options"].get("vectors") == AUTO
+    options = facts["options"]
+    of_package = options.get("vectors") == AUTO or options.get("model_name_or_path") == START
     if _lags(unseen, seen) and (of_package or not facts["inputs"]):
         share = 100 * unseen["support"] / (seen["support"] + unseen["support"])
         yield (

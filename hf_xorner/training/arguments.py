@@ -41,6 +41,17 @@ _SHOWN = ("decoder", "hidden_size", "dropout", "singleton_dropout")
 #: Entries of a saved config that describe the file or the program that wrote it, or that are set after training.
 _OF_THE_FILE = ("_name_or_path", "transformers_version", "architectures", "auto_map", "dtype", "min_score")
 
+#: Options that name a model to start from, or that a tagger has from its first training.
+OPTIONS_OF_A_MODEL = {
+    "model_name_or_path",
+    "model_type",
+    "casing",
+    "digits",
+    "fallback",
+    "max_word_pieces",
+    "vectors_as",
+}
+
 
 @dataclass
 class RunArguments(ReadingOptions):
@@ -51,7 +62,8 @@ class RunArguments(ReadingOptions):
     )
     model_name_or_path: str | None = option(
         None,
-        "Continue from a tagger: a folder, owner/name on the Hub, or a model of the package: english or english-open.",
+        "Continue from a tagger: a folder, owner/name on the Hub, or a model of the package: english, english-open or "
+        'english-start, the default for English text with PER, ORG or LOC and no option of the model; or "none".',
         group="model",
         aliases=("--model", "--model_name"),
     )
@@ -193,7 +205,10 @@ class TaggerTrainingArguments(TrainingArguments):
     """The Trainer's arguments, with defaults for taggers: li2020's batch size, no clipping, the best epoch is kept."""
 
     output_dir: str | None = option(
-        None, "By default, runs/DATASET-MODEL_TYPE.", group="output", aliases=("--output", "--out")
+        None,
+        "By default, runs/DATASET, or runs/DATASET-MODEL_TYPE if the architecture is named.",
+        group="output",
+        aliases=("--output", "--out"),
     )
     num_train_epochs: float = option(
         10.0,
@@ -323,6 +338,8 @@ def arguments_of(
     explicit = set(values)
     run = RunArguments(**_taken(values, RunArguments))
     run.recipe, run.explicit, run.seeds = base.name if base else None, explicit, list(dict.fromkeys(run.seeds))
+    if run.model_name_or_path == NONE:
+        run.model_name_or_path = None
     if run.model_name_or_path:
         take_options_from_model(run, explicit)
     if run.teacher_text and "dataset" not in explicit:
@@ -330,7 +347,8 @@ def arguments_of(
     if run.teacher and run.model_type == "stack-lstm":
         raise ValueError("A Stack-LSTM cannot learn from a teacher; choose another model_type.")
     corpus = os.path.basename(os.path.abspath(run.dataset))
-    values.setdefault("output_dir", str(Path("runs") / f"{corpus}-{run.model_type}"))
+    kind = f"-{run.model_type}" if "model_type" in explicit else ""
+    values.setdefault("output_dir", str(Path("runs") / f"{corpus}{kind}"))
     try:
         training = TaggerTrainingArguments(**_taken(values, TaggerTrainingArguments))
         for callback in get_reporting_integration_callbacks(training.report_to):

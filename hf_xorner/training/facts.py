@@ -28,7 +28,7 @@ from ..corpora.statistics import corpus_statistics
 from ..errors import first_line
 from ..files import FACTS_FILE, expanded, file_fingerprint, model_folder, write_whole
 from ..registration import CONFIGS
-from ..vectors.distill import AUTO, NONE, SOURCE
+from ..vectors.distill import AUTO, NONE, START
 from ..vectors.formats import split_member
 from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, as_words, settings_of
 from .batches import word_counts
@@ -160,7 +160,7 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
         value = [] if getattr(run, option) in (None, NONE) else getattr(run, option)
         several = isinstance(value, list)
         for number, name in enumerate(value if several else [value], 1):
-            file, member = split_member(SOURCE if (option, name) == ("vectors", AUTO) else name)
+            file, member = split_member(START if (option, name) == ("vectors", AUTO) else name)
             path = expanded(model_folder(str(file)))
             content = file_fingerprint(path) if path.exists() else {}
             shown = _without_folder(str(file)) + (f":{member}" if member else "")

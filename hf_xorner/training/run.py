@@ -6,7 +6,7 @@ import gc
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from importlib.resources import files
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset, DatasetDict, concatenate_datasets
-from transformers import TrainingArguments, set_seed
+from transformers import TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
@@ -32,15 +32,22 @@ from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.scores import measure_of
 from ..files import FACTS_FILE, GRAPH_FILE, check_apart, expanded, locked, model_folder, open_bytes, write_whole
+from ..loading import load_config
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..options import full_names
 from ..registration import CONFIGS
 from ..tagger import Tagger
 from ..text_table import text_table
-from ..vectors.distill import AUTO, NONE, is_english
+from ..vectors.distill import AUTO, NONE, START, is_english
 from ..vectors.lookup import Coverage, coverage_of
-from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, take_options_from_model
+from .arguments import (
+    OPTIONS_OF_A_MODEL,
+    RunArguments,
+    TaggerTrainingArguments,
+    arguments_of,
+    take_options_from_model,
+)
 from .build import BITS, BuiltModel, build_new, continue_from, quantized
 from .data import read_texts, texts_as_corpus, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import RunFacts, command_of, differences, facts_before, options_of, plain, read_facts, write_facts
@@ -327,16 +334,25 @@ def choose_options(
     if run.composed_from and "quantize" not in run.explicit:
         chosen["quantize"] = run.quantize = "int8"
     if not (run.origin or run.composed_from or run.composed or run.context):
-        chosen |= _choose_vectors(run, fields, chain.from_iterable(train[TOKENS]))
+        chosen |= _choose_start(run, fields, train)
     return chosen
 
 
-def _choose_vectors(run: RunArguments, fields: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
-    """Set the vectors of a new model, or else options for a vocabulary without vectors; see `choose_options`."""
+def _choose_start(run: RunArguments, fields: dict[str, Any], train: Dataset) -> dict[str, Any]:
+    """Set the model or the vectors that training starts from, or else options for a vocabulary without vectors.
+
+    The model is the package's, for English text with a type that it knows, unless an option of the model is set.
+    """
     chosen: dict[str, Any] = {}
     explicit = run.explicit or set()
     if not run.vectors:
-        chosen["vectors"] = run.vectors = AUTO if is_english(words) else NONE
+        english = is_english(chain.from_iterable(train[TOKENS]))
+        shared = {*load_config(START).labels[1:]} & {*train.features[TAGS].feature.names}
+        if english and shared and not fields and not OPTIONS_OF_A_MODEL & explicit:
+            chosen["model_name_or_path"] = run.model_name_or_path = START
+            take_options_from_model(run, explicit)
+            return chosen
+        chosen["vectors"] = run.vectors = AUTO if english else NONE
     if run.vectors != NONE:
         return chosen
     # Forms of a word share a vector, and words seen once train the vector of unknown words.
@@ -487,7 +503,13 @@ def each_run(
     ready.end_process_group()
 
 
-def train(dataset: Source | None = None, recipe: str | None = None, **options: Any) -> Tagger:
+def train(
+    dataset: Source | None = None,
+    recipe: str | None = None,
+    *,
+    callbacks: Sequence[TrainerCallback] = (),
+    **options: Any,
+) -> Tagger:
     """Train a tagger, save it, and return it.
 
         tagger = train("my_corpus/", model_type="cnn-lstm-crf", num_train_epochs=20, output_dir="my_tagger")
@@ -496,6 +518,7 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
         dataset: A corpus by name, a file, a folder, owner/name on the Hub, a `Dataset`, `DatasetDict`, `DataFrame` or
             list of (words, tags); see `hf_xorner.load_corpus`. By default that of the recipe.
         recipe: A recipe of the package or a YAML file, which `dataset` and `options` override.
+        callbacks: Callbacks for the `Trainer`; with `seeds`, all runs share them.
         **options: The options of ``hf-xorner train``, short names such as ``lr`` included: arguments of the `Trainer`
             and fields of the model's config.
 
@@ -518,7 +541,11 @@ def train(dataset: Source | None = None, recipe: str | None = None, **options: A
         raise ValueError("push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder.")
     folder = str(training.output_dir)
     with folder_locked(folder, training):
-        scores = {ready.trainer.args.seed: ready.train() for ready in each_run(run, training, config_fields)}
+        scores = {}
+        for ready in each_run(run, training, config_fields):
+            for callback in callbacks:
+                ready.trainer.add_callback(callback)
+            scores[ready.trainer.args.seed] = ready.train()
         best = best_seed(scores)
         tagger = Tagger.from_pretrained(folder_of(folder, best) if run.seeds else folder)
     tagger.scores = scores[best]

@@ -111,10 +111,10 @@ def test_a_refused_folder_is_not_uploaded(hub, folder):
     assert hub.calls == []
 
 
-def test_errors_of_the_client_are_one_line(hub, folder):
+def test_errors_of_the_client_are_one_line_with_the_host(hub, folder):
     for name in ("create_repo", "upload_folder", "create_tag"):
         hub.failing = name
-        with pytest.raises(ValueError, match=f"^{name} failed$"):
+        with pytest.raises(ValueError, match=f"^https://hub.example: {name} failed$"):
             publish(folder, NAME, tag="v1", overwrite=True, api=hub)
 
 

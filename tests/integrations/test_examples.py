@@ -16,18 +16,11 @@ CONFIG = """
 """
 
 
-def test_a_presidio_recognizer(tagger_folder, tagger):
-    presidio = pytest.importorskip(
-        "presidio_analyzer", reason="Presidio is not installed: pip install presidio-analyzer"
-    )
-    spacy = pytest.importorskip("spacy")
-    from presidio_analyzer.nlp_engine import SpacyNlpEngine
-
-    recognizer = runpy.run_path(str(EXAMPLES / "presidio.py"))["TaggerRecognizer"](tagger_folder, NAMES, min_score=0.3)
-    engine = SpacyNlpEngine()
-    engine.nlp = {"en": spacy.blank("en")}
-    registry = presidio.RecognizerRegistry(recognizers=[recognizer])
-    analyzer = presidio.AnalyzerEngine(registry=registry, nlp_engine=engine)
+def test_a_presidio_engine_finds_the_entities_of_the_tagger_and_its_own_patterns(tagger_folder, tagger):
+    pytest.importorskip("presidio_analyzer", reason="Presidio is not installed: pip install presidio-analyzer")
+    analyzer = runpy.run_path(str(EXAMPLES / "presidio.py"))["analyzer_of"](tagger_folder, NAMES, min_score=0.3)
+    (address,) = analyzer.analyze("at 192.0.2.1", "en", ["IP_ADDRESS"])
+    assert (address.start, address.end) == (3, 12)
     count = 0
     for text in TEXTS:
         for wanted in (["PERSON", "LOCATION"], ["LOCATION"]):

@@ -168,6 +168,14 @@ def test_digit_policy_reads_every_digit_as_zero():
     assert output["char_ids"][3][0] == 1
 
 
+def test_a_tokenizer_is_not_trained_further():
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES)
+    with pytest.raises(NotImplementedError, match="from_corpus"):
+        tokenizer.train_new_from_iterator(SENTENCES, 100)
+    with pytest.raises(NotImplementedError, match="Continue training"):
+        tokenizer.add_tokens("newcomer")
+
+
 def test_a_corpus_is_a_stream_of_texts_or_words_in_any_order():
     sentences = [[word for word in words if "'" not in word] for words in SENTENCES]
     texts = (" ".join(words) for words in sentences)

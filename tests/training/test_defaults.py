@@ -2,6 +2,7 @@
 
 import shlex
 
+import pytest
 from conftest import REPOSITORY
 
 from hf_xorner import load_corpus
@@ -61,11 +62,29 @@ def test_command_of_a_run_repeats_its_choice_for_any_size():
     assert options_of(*again) == options
 
 
-def test_english_text_gets_the_vectors_of_the_package():
-    words = (REPOSITORY / "tests" / "name_free.txt").read_text(encoding="utf-8").split()
-    assert chosen([], 500, words=words)[0]["vectors"] == "auto"
-    assert chosen([], 500, words=words[:100])[0]["vectors"] == "none"  # too few to tell
-    assert chosen([], 500, words=[word[::-1] for word in words])[0]["vectors"] == "none"
+ENGLISH = (REPOSITORY / "tests" / "name_free.txt").read_text(encoding="utf-8").split()
+
+
+def test_english_text_starts_from_the_tagger_of_the_package():
+    options, _, fields = chosen([], 500, words=ENGLISH)
+    assert (options["model_name_or_path"], fields) == ("english-start", {}) and "vectors" not in options
+
+
+def test_new_types_start_from_the_vectors_of_the_package():
+    assert chosen([], 500, words=ENGLISH, label="B-DRUG")[0]["vectors"] == "auto"
+
+
+@pytest.mark.parametrize(
+    "words", [["--model_name_or_path", "none"], ["--model_type", "bilstm-cnn"], ["--hidden_size", "20"]]
+)
+def test_a_model_of_one_s_own_gets_the_vectors_of_the_package(words):
+    options = chosen(words, 500, words=ENGLISH)[0]
+    assert options["vectors"] == "auto" and "model_name_or_path" not in options
+
+
+def test_other_text_starts_afresh():
+    for words in (ENGLISH[:100], [word[::-1] for word in ENGLISH]):  # too few to tell
+        assert chosen([], 500, words=words)[0]["vectors"] == "none"
 
 
 def test_a_model_continues_with_options_for_new_types_alone():

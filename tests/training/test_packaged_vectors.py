@@ -6,13 +6,14 @@ import torch
 
 from hf_xorner import Tagger
 from hf_xorner.training import parse
+from hf_xorner.vectors.distill import START
 
 
 def test_the_model_has_the_pieces_of_the_package(towns, tmp_path):
     run = runs.ready(towns, tmp_path / "out", model_type="bilstm-cnn", hidden_size=4, max_steps=1, vectors="auto")
-    assert run.facts["inputs"]["vectors"]["name"] == "english-open"
+    assert run.facts["inputs"]["vectors"]["name"] == START
     run.train()
-    model, source = (Tagger.from_pretrained(name) for name in (tmp_path / "out", "english-open"))
+    model, source = (Tagger.from_pretrained(name) for name in (tmp_path / "out", START))
     assert (model.model.config.composed_bits, model.model.config.word_dim) == (4, 0)
     words = [["Oslo", "unbelievably", "zeus", "isn't", "Qx7"]]
     vectors = [
