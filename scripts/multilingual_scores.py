@@ -15,9 +15,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from compare_english import CASES, KEPT, Tag, Words, own_system, scores, spacy_system
+import compare_english
+from compare_english import CASES, KEPT, Tag, Words, scores
 
-from hf_xorner import Tagger, load_corpus
+from hf_xorner import load_corpus
 from hf_xorner.corpora.assemble import words_and_tags
 
 
@@ -48,9 +49,7 @@ def main() -> None:
 
 def system_of(name: str) -> Tag:
     """Return a function from words to their tags."""
-    if name == "natasha":
-        return natasha_system()
-    return spacy_system(name[6:]) if name.startswith("spacy:") else own_system(Tagger.from_pretrained(name))
+    return natasha_system() if name == "natasha" else compare_english.system_of(name)
 
 
 def scored(language: str, case: str, files: dict[str, tuple[Words, Words]], system: Tag) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def char_cnn(weights, row, config):
             width = kernel.shape[1]
             positions = list(range(image.shape[1] - width + 1))
             if centred:
-                letters = [padding + place for place, char in enumerate(row) if char != 0]
+                letters = [padding + index for index, char in enumerate(row) if char != 0]
                 positions = [letter - (width - 1) // 2 for letter in letters]
             responses = [np.sum(kernel * image[:, p : p + width]) + bias for p in positions] or [bias]
             features.append(max(np.tanh(responses) if config.char_activation == "tanh" else responses))

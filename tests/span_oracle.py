@@ -86,15 +86,15 @@ def ratios_by_loop(gold, predicted):
 @st.composite
 def chunked_sentence(draw, scheme):
     """Well-formed tags of one sentence, spans of up to five words often side by side."""
-    spans, place = [], 0
+    spans, position = [], 0
     for gap, size, name in draw(
         st.lists(
             st.tuples(st.integers(0, 2), st.sampled_from([1, 1, 2, 2, 3, 4, 5]), st.sampled_from(TYPES)), max_size=4
         )
     ):
-        spans.append((place + gap, place + gap + size, name))
-        place += gap + size
-    return tags_of_spans(spans, place + draw(st.integers(0, 2)), scheme)
+        spans.append((position + gap, position + gap + size, name))
+        position += gap + size
+    return tags_of_spans(spans, position + draw(st.integers(0, 2)), scheme)
 
 
 @st.composite

@@ -69,21 +69,35 @@ def test_files_are_overwritten_with_overwrite(run, folder):
     ok(run(*convert, "--overwrite", "true"))
 
 
-def test_a_conversion_never_replaces_its_input(run, tmp_path):
+@pytest.fixture
+def corpus(tmp_path):
+    """The file of a corpus in the folder `mine`."""
     (tmp_path / "mine").mkdir()
     path = tmp_path / "mine" / "train.conll"
     path.write_text("Ada S-PER\nleft O\n")
+    return path
+
+
+def test_a_conversion_never_replaces_its_input(run, corpus):
     for source in ("mine", "mine/train.conll"):
         message = fault(run("convert", source, "--to", "conll", "--output", "mine/../mine", "--overwrite"))
-        assert "train.conll" in message and path.read_text() == "Ada S-PER\nleft O\n"
+        assert "train.conll" in message and corpus.read_text() == "Ada S-PER\nleft O\n"
+
+
+def test_a_saved_dataset_never_replaces_itself(run, corpus, tmp_path):
     ok(run("convert", "mine", "--to", "arrow", "--output", "saved"))
     before = {path: path.read_bytes() for path in (tmp_path / "saved").rglob("*") if path.is_file()}
     fault(run("convert", "saved", "--to", "arrow", "--output", "mine/../saved", "--overwrite"))
     assert before == {path: path.read_bytes() for path in (tmp_path / "saved").rglob("*") if path.is_file()}
+
+
+def test_statistics_never_replace_their_input(run, corpus, tmp_path):
     fault(run("stats", "mine/train.conll", "--json", "mine/../mine/train.conll"))
-    (tmp_path / "mine").rename(tmp_path / "wnut17")
-    path = tmp_path / "wnut17" / "train.conll"
+    corpus = corpus.parent.rename(tmp_path / "wnut17") / "train.conll"
     assert "is an input" in fault(run("stats", "wnut17", "--data_dir", tmp_path, "--json", "wnut17/train.conll"))
-    for _ in range(2):  # a folder with the name of the generated corpus is no input
+    assert corpus.read_text() == "Ada S-PER\nleft O\n"
+
+
+def test_a_folder_with_the_name_of_the_built_in_corpus_is_no_input(run):
+    for _ in range(2):
         ok(run("stats", "xor", "--json", "xor/stats.json"))
-    assert path.read_text() == "Ada S-PER\nleft O\n"

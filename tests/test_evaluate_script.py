@@ -1,12 +1,13 @@
 """`hf-xorner evaluate` from the command line."""
 
 import json
+import shutil
 
 import pytest
 from conftest import SENTENCES, build_model
 from helpers import fault, ok
 
-from hf_xorner import Tagger
+from hf_xorner import Tagger, train
 from hf_xorner.corpora.schemes import from_iob2
 
 PREDICTIONS = "Ann\tB-PER\tB-PER\nLee\tI-PER\tI-PER\nsaw\tO\tO\nOslo\tB-LOC\tB-PER\n\nrain\tO\tO\n"
@@ -188,13 +189,21 @@ def test_errors_are_one_line_before_the_model_is_read(folder, evaluate):
         assert errors.startswith("hf-xorner evaluate: ") and message in errors and "\n" not in errors
 
 
-@pytest.fixture
-def trained(folder, script):
-    """The folder of a model that was trained on a file of 40 sentences, of which 4 were held out."""
-    names = [f"Bo{chr(97 + place // 8)}{chr(97 + place % 8)}" for place in range(40)]
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory):
+    """A folder with a file of 40 sentences, and the model that was trained on it with 4 of them held out."""
+    folder = tmp_path_factory.mktemp("trained")
+    names = [f"Bo{chr(97 + index // 8)}{chr(97 + index % 8)}" for index in range(40)]
     (folder / "all.conll").write_text("".join(f"we O\nsaw O\n{name} B-PER\n\n" for name in names))
-    options = "--model_type bilstm-cnn --max_steps 1 --use_cpu true --output_dir held"
-    ok(script("train", "--dataset", "all.conll", *options.split()))
+    options = {"model_type": "bilstm-cnn", "max_steps": 1, "use_cpu": True, "disable_tqdm": True}
+    train(folder / "all.conll", output_dir=folder / "held", **options)
+    return folder
+
+
+@pytest.fixture
+def trained(folder, trained_once):
+    """A copy of the model and of its data."""
+    shutil.copytree(trained_once, folder, dirs_exist_ok=True)
     return folder / "held"
 
 

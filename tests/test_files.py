@@ -72,9 +72,9 @@ def test_texts_are_read_plain_or_compressed_and_faults_are_named(tmp_path):
     for content in (text.encode(), gzip.compress(text.encode())):
         path.write_bytes(content)
         assert read_text(path) == text
-    for content, place in ((b"a\nb\xe9\n", "texts:2: "), (gzip.compress(os.urandom(9999))[:-900], "texts: the gzip")):
+    for content, message in ((b"a\nb\xe9\n", "texts:2: "), (gzip.compress(os.urandom(9999))[:-900], "texts: the gzip")):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=place):
+        with pytest.raises(DataError, match=message):
             read_text(path)
 
 

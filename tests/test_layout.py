@@ -170,6 +170,12 @@ def test_package_does_not_grow_by_accident():
     assert sum(map(code_lines, MODULES)) <= MOST_LINES
 
 
+def test_models_in_the_wheel_are_small():
+    folders = [REPOSITORY / "model_cards" / folder for folder in PACKAGED.values()]
+    sizes = [sum(path.stat().st_size for path in folder.iterdir()) for folder in folders]
+    assert max(sizes) <= 12_000_000
+
+
 def test_the_wheel_has_every_package_and_model():
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     packages = {name_of(path.with_name("__init__.py")) for path in MODULES}

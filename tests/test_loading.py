@@ -167,18 +167,6 @@ def test_settings_that_no_model_has_are_refused(folder):
         (folder / file).write_text(before)
 
 
-def test_only_encoders_of_known_types_are_built(folder, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 20))
-    code = {"AutoConfig": "code.ForeignConfig", "AutoModel": "code.ForeignModel"}
-    for encoder in (
-        {"model_type": "detr", "backbone": "owner/backbone", "use_pretrained_backbone": True},
-        {"model_type": "foreign", "auto_map": code},
-        {"model_type": "bert", "num_hidden_layers": 1_000_000},
-    ):
-        edit(folder / "config.json", context_encoder=encoder, context_layers=[0], max_word_pieces=4)
-        assert "context_encoder" in refused(folder)
-
-
 def test_names_of_code_and_of_repositories_are_not_kept_of_an_encoder():
     settings = {**tiny.bert().config.to_dict(), "auto_map": {"AutoModel": "code.Model"}, "_name_or_path": "me/model"}
     config = CONFIGS["bilstm-cnn"](context_encoder=settings, context_layers=[1], max_word_pieces=5)

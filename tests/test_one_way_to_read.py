@@ -11,7 +11,7 @@ from column_samples import SAMPLES, SENTENCES, TOKENS, lines
 from export_samples import brat, json_files
 
 from hf_xorner import WordCharTokenizer
-from hf_xorner.corpora import load_corpus, write_corpus
+from hf_xorner.corpora import load_corpus
 from hf_xorner.tagging import TaggingOptions, _records
 
 words_of = WordCharTokenizer.from_corpus([]).tokenize
@@ -93,16 +93,3 @@ def test_texts_stay_texts(tagged):
     assert tagged("x.txt", text) == [words_of(line) for line in text.split("\n")[:-1]]
     assert tagged("y.txt", "Zoë ging.\n".encode("latin-1")) == [["Zoë", "ging", "."]]
     assert tagged("x.jsonl", json.dumps({"text": "Bo left", "tokens": ["Bo", "left"]})) == [["Bo", "left"]]
-
-
-@pytest.mark.parametrize("name", [*SAMPLES, *json_files()])
-def test_a_corpus_is_unchanged_after_a_chain_of_formats(tmp_path, name):
-    file, content = {**SAMPLES, **json_files()}[name]
-    (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-    corpus = first = load_corpus(tmp_path / file)
-    for step, form in enumerate(("jsonl", "conll", "csv", "parquet", "jsonl")):
-        write_corpus(corpus, tmp_path / str(step), form)
-        corpus = load_corpus(tmp_path / str(step))
-    assert corpus["train"].features["ner_tags"] == first["train"].features["ner_tags"]
-    for column in ("tokens", "ner_tags"):
-        assert list(corpus["train"][column]) == [row for row in first["train"][column] if row]

@@ -30,10 +30,10 @@ def decoded_labels(model, tokenizer, item):
     inputs = tokenizer(item, is_split_into_words=given_words, return_offsets_mapping=True, return_tensors="pt")
     offsets = inputs.pop("offset_mapping")[0].tolist()
     if given_words:
-        begins, place = [], 0
+        begins, position = [], 0
         for word in item:
-            begins.append(place)
-            place += len(word) + 1
+            begins.append(position)
+            position += len(word) + 1
         offsets = [[begin + start, begin + end] for begin, (start, end) in zip(begins, offsets, strict=True)]
     ids = model(**inputs).logits[0].argmax(-1).tolist()
     return offsets, [LABELS[index] for index in ids]
@@ -73,8 +73,8 @@ def test_entities_are_the_decoded_chunks_whatever_the_strategy(model, tokenizer,
             scores = [entity["score"] for entity in entities]
             assert [other["score"] for other in others] == pytest.approx(scores, abs=1e-6)
     for entities, tokens in zip(simple, pipe(items, aggregation_strategy="none", **options), strict=True):
-        places = [(token["start"], token["end"]) for token in tokens]
-        assert chunks(places, [token["entity"] for token in tokens]) == spans(entities)
+        offsets = [(token["start"], token["end"]) for token in tokens]
+        assert chunks(offsets, [token["entity"] for token in tokens]) == spans(entities)
 
 
 @pytest.mark.parametrize("given_words", [False, True], ids=["texts", "words"])
@@ -88,7 +88,7 @@ def test_stride_merges_the_entities_of_windows(model, tokenizer, pipe, given_wor
     for words, entities, whole in zip(sentences, strided(items, **options), pipe(items, **options), strict=True):
         possible, merged = set(), spans(entities)
         for first in range(0, max(1, len(words) - stride), window - stride):
-            # Entities of each window, in places of the whole text, which is its words joined by blanks.
+            # Entities of each window, at their positions in the whole text, which is its words joined by blanks.
             before = sum(len(word) + 1 for word in words[:first])
             offsets, labels = decoded_labels(model, tokenizer, words[first : first + window])
             possible |= set(chunks([(start + before, end + before) for start, end in offsets], labels))

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
 from transformers import TrainerCallback
 
 import hf_xorner
@@ -147,31 +146,28 @@ def test_an_entity_is_a_dictionary_with_attributes():
     assert copy.copy(entity) == pickle.loads(pickle.dumps(entity)) == entity and not hasattr(entity, "other")
 
 
-def test_entities_are_shown_in_colour_and_escaped():
-    entities = Entities(
-        [Entity(label="A&B", text="<i>Ann</i>", start=3, end=13, word_start=1, word_end=2, score=0.5)],
-        "is <i>Ann</i> & co",
-    )
-    shown = entities._repr_html_()
-    assert "&lt;i&gt;Ann&lt;/i&gt;" in shown
-    assert "A&amp;B" in shown
-    assert shown.endswith(" &amp; co</div>")
-    assert "<i>" not in shown
+MARKUP = Entities(
+    [Entity(label="A&B", text="<i>Ann</i>", start=3, end=13, word_start=1, word_end=2, score=0.5)],
+    "is <i>Ann</i> & co",
+)
+
+
+def test_entities_are_marked_in_html_and_escaped():
+    shown = MARKUP._repr_html_()
+    assert "&lt;i&gt;Ann&lt;/i&gt;" in shown and "A&amp;B" in shown and "<i>" not in shown
     assert shown.count("<mark") == shown.count("</mark>") == 1
-    assert Entities([], "<b>")._repr_html_().count("&lt;b&gt;") == 1
-    in_colour = entities.in_colour()
-    assert re.sub(r"\x1b\[[\d;]+m", "", in_colour) == "is <i>Ann</i> A&B & co"
-    assert in_colour.endswith("\x1b[0m & co")
-    redacted = entities.redact()
+    assert shown.endswith(" &amp; co</div>")
+
+
+def test_entities_are_shown_in_colour():
+    shown = MARKUP.in_colour()
+    assert re.sub(r"\x1b\[[\d;]+m", "", shown) == "is <i>Ann</i> A&B & co"
+    assert shown.endswith("\x1b[0m & co")
+
+
+def test_redacted_entities_are_not_shown():
+    redacted = MARKUP.redact()
     assert "Ann" not in redacted.in_colour() + redacted._repr_html_()
-
-
-def test_repository_and_package_have_one_version():
-    citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\nversion: {hf_xorner.__version__}\n" in citation
-    assert f"\n## [{hf_xorner.__version__}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert f"/v{hf_xorner.__version__}/english_ner-{hf_xorner.__version__}-py3" in readme
 
 
 def test_threads_spin_for_a_limited_time_unless_the_user_has_set_it(monkeypatch):

@@ -10,11 +10,10 @@ import pytest
 from conftest import REPOSITORY
 from processes import run_python
 
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 DOCS = REPOSITORY / "docs"
 #: By their paths below docs/.
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
-PAGES["README.md"] = README
+PAGES["README.md"] = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 #: Pages that docs/hooks.py makes.
 GENERATED = (DOCS / "cli.md", DOCS / "recipes.md")
 #: Python blocks and their output, by page and number.
@@ -76,10 +75,3 @@ def test_links_between_pages_exist():
         for target in re.findall(r"\]\(([^)#:]+)[)#]", text):
             path = Path(os.path.normpath(folder / target))
             assert path.exists() or path in GENERATED, f"{name}: {target} does not exist"
-
-
-def test_ci_runs_the_two_commands():
-    script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
-    first, second = re.findall(r"```bash\n(pip install .*?)\n```", README)
-    assert first in script
-    assert second in script

@@ -62,26 +62,36 @@ def test_coverage_reports_each_fallback_step(run, tmp_path):
 OPTIONS = ["--encoder", "encoder", "--vocab", "words.txt", "--dim", 3, "--layers", 1, 2, "--output", "out"]
 
 
-def test_distilled_and_composed_vectors_match_the_library(run, encoder, tmp_path):
-    assert "dim=900: the encoder's vectors have" in fault(run("distill", *OPTIONS, "--dim", 900))
-    assert "device='nowhere': " in fault(run("distill", *OPTIONS, "--device", "nowhere"))
+@pytest.mark.parametrize(("option", "sentence"), [("--dim 900", "dim=900: the encoder"), ("--device x", "device='x'")])
+def test_options_that_do_not_fit_the_encoder_are_refused(run, encoder, option, sentence):
+    assert sentence in fault(run("distill", *OPTIONS, *option.split()))
+
+
+def test_distilled_vectors_match_the_library(run, encoder, tmp_path):
     ok(run("distill", *OPTIONS, "--device", "cpu"))
     vectors = read_vectors(tmp_path / "out")
     assert vectors.words == ["oslo", "rains", "a", "rain"]
     states = encode_words(vectors.words, encoder, [1, 2])
     assert np.array_equal(vectors.matrix, Reduction.of(states, 3)(states))
-    expected = compose(vectors.words, encoder, 3, [1, 2])
-    for half, dtype in (("false", np.float32), ("true", np.float16)):
-        options = [*OPTIONS, "--composed", "true", "--half", half, "--output", half]
-        ok(run("distill", *options))
-        composed = read_composition(tmp_path / half)
-        assert composed.vectors.dtype == dtype
-        assert np.array_equal(composed.vectors, expected.vectors.astype(dtype))
-        assert np.array_equal(composed.mix, expected.mix) and np.array_equal(composed.bias, expected.bias)
-        assert composed.pieces.to_str() == expected.pieces.to_str()
-        # Before anything is encoded.
-        assert "composed.safetensors: exists already" in fault(run("distill", *options, "--encoder", "nowhere"))
-        ok(run("distill", *options, "--overwrite"))
+
+
+@pytest.mark.parametrize(("half", "dtype"), [("false", np.float32), ("true", np.float16)])
+def test_composed_vectors_match_the_library(run, encoder, tmp_path, half, dtype):
+    ok(run("distill", *OPTIONS, "--composed", "true", "--half", half))
+    expected = compose(["oslo", "rains", "a", "rain"], encoder, 3, [1, 2])
+    composed = read_composition(tmp_path / "out")
+    assert composed.vectors.dtype == dtype
+    assert np.array_equal(composed.vectors, expected.vectors.astype(dtype))
+    assert np.array_equal(composed.mix, expected.mix) and np.array_equal(composed.bias, expected.bias)
+    assert composed.pieces.to_str() == expected.pieces.to_str()
+
+
+def test_composed_vectors_are_replaced_only_with_overwrite(run, encoder):
+    options = ("distill", *OPTIONS, "--composed", "true")
+    ok(run(*options))
+    # Refused before an encoder is loaded.
+    assert "composed.safetensors: exists already" in fault(run(*options, "--encoder", "nowhere"))
+    ok(run(*options, "--overwrite"))
 
 
 def test_files_are_joined(run, tmp_path):
@@ -97,13 +107,8 @@ def test_files_are_joined(run, tmp_path):
 
 def test_the_input_is_never_the_output(run, text, tmp_path):
     ok(run("convert", text, "--output", "table"))
-    table = [tmp_path / "table" / name for name in ("vectors.safetensors", "vocabulary.txt")]
-    before = {path: path.read_bytes() for path in (text, *table)}
-    for arguments in (
-        ("convert", "table", "--output", tmp_path / "table"),
-        ("convert", table[0], "--output", "table"),
-        ("convert", text, "--vocab", table[1], "--output", "table"),
-        ("join", text, "table", "--output", "table"),
-    ):
-        assert "is an input" in fault(run(*arguments, "--overwrite", "true")), arguments
+    words = tmp_path / "table" / "vocabulary.txt"
+    before = {path: path.read_bytes() for path in (text, *words.parent.iterdir())}
+    for arguments in (("convert", "table"), ("convert", text, "--vocab", words), ("join", text, "table")):
+        assert "is an input" in fault(run(*arguments, "--output", "table", "--overwrite", "true")), arguments
     assert {path: path.read_bytes() for path in before} == before

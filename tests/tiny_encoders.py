@@ -21,7 +21,7 @@ from transformers import (
 from hf_xorner.models.word_ids import WordPieces
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-LETTERS = [chr(place) for place in range(ord("a"), ord("z") + 1)]
+LETTERS = [chr(index) for index in range(ord("a"), ord("z") + 1)]
 BERT_PIECES = [*SPECIAL, "oslo", "rain", "ann", "zeus", "[", "]", ".", "'", *LETTERS, *(f"##{a}" for a in LETTERS)]
 TEXTS = ["the rain in Oslo isn't over", "Ann Smith met Zeus in New York .", "12:30 and 1984", "été à Łódź 東京"]
 SENTENCES = [text.split() for text in TEXTS]
@@ -36,7 +36,7 @@ SIZES = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16}
 
 
 def bert_tokenizer():
-    return BertTokenizer(vocab={piece: place for place, piece in enumerate(BERT_PIECES)})
+    return BertTokenizer(vocab={piece: index for index, piece in enumerate(BERT_PIECES)})
 
 
 def _trained(model, pre_tokenizer, trainer, **options):
@@ -135,15 +135,15 @@ def windows_of(count, capacity, overlap):
             break
         start += capacity - overlap
     homes = []
-    for place in range(count):
+    for index in range(count):
         # The smaller number of pieces before and after this one in a window; the ends of the text have no limit.
-        def around(number, place=place):
+        def around(number, index=index):
             first, last = windows[number]
-            before = place - first if number else count
-            after = last - 1 - place if number < len(windows) - 1 else count
+            before = index - first if number else count
+            after = last - 1 - index if number < len(windows) - 1 else count
             return min(before, after)
 
-        holding = [number for number, (first, last) in enumerate(windows) if first <= place < last]
+        holding = [number for number, (first, last) in enumerate(windows) if first <= index < last]
         best = max(map(around, holding))
         homes.append([number for number in holding if around(number) == best])
     return windows, homes

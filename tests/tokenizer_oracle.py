@@ -84,7 +84,7 @@ class Oracle:
         """(word id, character ids, offsets) of every word of a text or list of words."""
         is_split = not isinstance(item, str)
         pairs = [(word, (0, len(word))) for word in item] if is_split else SPLITTER.pre_tokenize_str(item)
-        return [(self.words.get(self.looked_up(word), 1), self.char_row(word), place) for word, place in pairs]
+        return [(self.words.get(self.looked_up(word), 1), self.char_row(word), index) for word, index in pairs]
 
 
 def windows(size, limit, stride, side):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..models.contextual import ContextualFeatures
 from .graph import OPSET, Graph, Value
+from .windows import home_window, number_of_windows
 
 #: Prefix of the names of the encoder's values in the graph.
 _PREFIX = "encoder/"
@@ -27,10 +28,6 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     capacity, overlap = config.context_window - len(prefix) - len(suffix), config.context_overlap
     step = capacity - overlap
 
-    def windows(count: Value) -> Value:
-        """The number of windows over sentences of `count` pieces."""
-        return graph.Max(count + (step - 1 - overlap), step) / step
-
     # The pieces of each sentence, one after another.
     flat = graph.reshape(graph.transpose(pieces, 1, 0, 2), batch, -1)  # (B, T · P)
     present = flat > 0
@@ -42,7 +39,7 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     longest = graph.Max(graph.max(count, 0, keep=True), 1)
 
     # Their windows, in the frame of the encoder's special pieces.
-    number, width = windows(longest), graph.Min(longest, capacity)
+    number, width = number_of_windows(graph, longest, capacity, overlap), graph.Min(longest, capacity)
     starts = graph.arange(number) * step
     size = graph.Max(graph.Min(graph.unsqueeze(count, 1) - starts, capacity), 0)  # (B, windows)
     size = graph.unsqueeze(size, 2)
@@ -60,7 +57,7 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
 
     # A piece takes its state from the window in which it is nearest to the middle; a word has the mean of its pieces.
     states = graph.reshape(states, batch, number * total, context.output_size)
-    home = graph.Min(graph.Max(rank - overlap // 2, 0) / step, graph.unsqueeze(windows(count), 1) - 1)
+    home = home_window(graph, rank, graph.unsqueeze(count, 1), capacity, overlap)
     in_window = graph.Max(home * total + rank - home * step + len(prefix), 0)
     of_pieces = graph.Where(graph.unsqueeze(present, 2), graph.pick_rows(states, in_window), 0.0)
     sums = graph.sum(graph.reshape(of_pieces, batch, time, room, context.output_size), 2)

@@ -9,13 +9,10 @@ import torch
 
 from ..models.crf import IMPOSSIBLE
 from ..models.decoders import ConditionedCrfDecoder, CrfDecoder
-from ..models.modeling_stack_lstm import TransitionDecoder
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import TagSpace
-from ..models.word_ids import BEGIN, END, SINGLE
 from .graph import Graph, Value
 from .recurrent import reversed_words
-from .transitions import add_transitions
 
 #: The score of a forbidden tag or transition.
 _BARRED = -1e9
@@ -33,7 +30,9 @@ def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value
     """Decode the encoder's states (T, B, h) of sentences of lengths (B,)."""
     if isinstance(model.decoder, CrfDecoder):
         return _add_crf(graph, model, model.decoder, states, lengths)
-    if isinstance(model.decoder, TransitionDecoder):
+    if model.config.model_type == "stack-lstm":
+        from .transitions import add_transitions
+
         path, marginal = add_transitions(graph, model.decoder, states, lengths)
         return DecodedValues(path, marginal, marginal)
     scores = graph.linear(states, model.classifier) / float(model.config.score_temperature)
@@ -174,28 +173,14 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
     labels = graph.Gather(tables.label_of.flatten(), pair)
     if repair:
         return labels
-    continued = graph.Gather(tables.continued.flatten(), pair)
-    return graph.Where(_well_formed(graph, graph.Gather(tables.kind, path), continued, tags.scheme), labels, outside)
-
-
-def _well_formed(graph: Graph, kind: Value, continued: Value, scheme: str) -> Value:
-    """True for words (T, B) in a chunk B I* E or S, or B I* in IOB2.
-
-    `continued` is true for words that continue the chunk of the previous word.
-    """
-    starts = graph.cast(~continued, "int64")
-    chunk = graph.CumSum(starts, 0) - 1  # the number of each word's chunk in its sentence
-    ends = graph.concat(
-        graph.slice(starts, 1, None, axis=0), graph.filled(1, 1, graph.size(kind, 1), dtype=np.int64), axis=0
+    # Only the spans remain whose first and last tags fit.
+    starts = graph.cast(~graph.Gather(tables.continued.flatten(), pair), "int64")
+    span = graph.CumSum(starts, 0) - 1  # the number of each word's span in its sentence
+    last = graph.filled(1, 1, graph.size(path, 1), dtype=np.int64)
+    ends = graph.concat(graph.slice(starts, 1, None, axis=0), last, axis=0)
+    first_tag, last_tag = (
+        graph.GatherElements(graph.ScatterElements(path * 0, span, path * at, axis=0, reduction="add"), span, axis=0)
+        for at in (starts, ends)
     )
-
-    def of_chunk(values: Value) -> Value:
-        """The sum of values (T, B) over the words of each word's chunk."""
-        nothing = kind * 0
-        sums = graph.ScatterElements(nothing, chunk, values, axis=0, reduction="add")
-        return graph.GatherElements(sums, chunk, axis=0)
-
-    first, last = of_chunk(kind * starts), of_chunk(kind * ends)
-    if scheme == "iob2":
-        return first == BEGIN
-    return ((first == BEGIN) & (last == END)) | (first == SINGLE)
+    whole = graph.Gather(tables.whole.flatten(), first_tag * tags.num_inner + last_tag)
+    return graph.Where(whole, labels, outside)

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..models.layers import WindowedSelfAttention
-from ..models.modeling_bilstm_cnn import AttEncoder, BaselineEncoder
-from ..models.modeling_cnn_lstm_crf import CnnLstmCrfEncoder
-from ..models.modeling_grn import DirectRelation, GatedRelation, GrnEncoder, Relation
-from ..models.modeling_id_cnn import IdCnnEncoder
-from ..models.modeling_lstm_crf import LstmCrfEncoder
-from ..models.modeling_stack_lstm import WordVectors
 from .graph import Graph, Value
 from .recurrent import add_recurrence
+from .windows import home_window, number_of_windows
+
+if TYPE_CHECKING:  # an export imports the classes of its own architecture only
+    from ..models.layers import WindowedSelfAttention
+    from ..models.modeling_bilstm_cnn import AttEncoder, BaselineEncoder
+    from ..models.modeling_cnn_lstm_crf import CnnLstmCrfEncoder
+    from ..models.modeling_grn import GrnEncoder, Relation
+    from ..models.modeling_id_cnn import IdCnnEncoder
+    from ..models.modeling_lstm_crf import LstmCrfEncoder
+    from ..models.modeling_stack_lstm import WordVectors
 
 #: A score whose exponential is 0, unless all scores are this low.
 _NEVER = -1e30
 
 
-@singledispatch
-def add_encoder(encoder: Any, graph: Graph, features: Value, lengths: Value) -> Value:
-    """The states (T, B, output_size) of an encoder, from features (T, B, d) of sentences of lengths (B,)."""
-    raise ValueError(f"{type(encoder).__name__} cannot be exported to ONNX.")
-
-
-@add_encoder.register
-def _bilstm_cnn(encoder: BaselineEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _bilstm_cnn(graph: Graph, encoder: BaselineEncoder, features: Value, lengths: Value) -> Value:
     forward = backward = features
     layer: Any
     for depth, layer in enumerate(encoder.layers):
@@ -38,33 +33,28 @@ def _bilstm_cnn(encoder: BaselineEncoder, graph: Graph, features: Value, lengths
     return graph.concat(forward, backward)
 
 
-@add_encoder.register
-def _att_bilstm_cnn(encoder: AttEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
-    states = _bilstm_cnn(encoder, graph, features, lengths)
+def _att_bilstm_cnn(graph: Graph, encoder: AttEncoder, features: Value, lengths: Value) -> Value:
+    states = _bilstm_cnn(graph, encoder, features, lengths)
     return graph.concat(states, _attention(graph, encoder.attention, states, lengths))
 
 
-@add_encoder.register
-def _cnn_lstm_crf(encoder: CnnLstmCrfEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _cnn_lstm_crf(graph: Graph, encoder: CnnLstmCrfEncoder, features: Value, lengths: Value) -> Value:
     states = graph.concat(*add_recurrence(graph, encoder.layer, features, features, lengths))
     if encoder.attention is None:
         return states
     return graph.concat(states, _attention(graph, encoder.attention, states, lengths))
 
 
-@add_encoder.register
-def _lstm_crf(encoder: LstmCrfEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _lstm_crf(graph: Graph, encoder: LstmCrfEncoder, features: Value, lengths: Value) -> Value:
     states = graph.concat(*add_recurrence(graph, encoder.lstm, features, features, lengths))
     return states if encoder.hidden is None else graph.Tanh(graph.linear(states, encoder.hidden))
 
 
-@add_encoder.register
-def _stack_lstm(encoder: WordVectors, graph: Graph, features: Value, lengths: Value) -> Value:
+def _stack_lstm(graph: Graph, encoder: WordVectors, features: Value, lengths: Value) -> Value:
     return features
 
 
-@add_encoder.register
-def _id_cnn(encoder: IdCnnEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _id_cnn(graph: Graph, encoder: IdCnnEncoder, features: Value, lengths: Value) -> Value:
     within = _within(graph, features, lengths)
     words = graph.transpose(within, 1, 2, 0)
     states = graph.transpose(features * within, 1, 2, 0)  # (B, C, T)
@@ -73,8 +63,7 @@ def _id_cnn(encoder: IdCnnEncoder, graph: Graph, features: Value, lengths: Value
     return graph.transpose(states, 2, 0, 1)
 
 
-@add_encoder.register
-def _grn(encoder: GrnEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _grn(graph: Graph, encoder: GrnEncoder, features: Value, lengths: Value) -> Value:
     within = _within(graph, features, lengths)
     states = features
     if encoder.context is not None:
@@ -84,6 +73,24 @@ def _grn(encoder: GrnEncoder, graph: Graph, features: Value, lengths: Value) -> 
     if encoder.relation is None:
         return states
     return graph.Tanh(_related(graph, encoder.relation, states, within, lengths))
+
+
+#: The functions that add an encoder, by the `model_type` of the config.
+_ENCODERS: dict[str, Any] = {
+    "bilstm-cnn": _bilstm_cnn,
+    "cross-bilstm-cnn": _bilstm_cnn,
+    "att-bilstm-cnn": _att_bilstm_cnn,
+    "cnn-lstm-crf": _cnn_lstm_crf,
+    "lstm-crf": _lstm_crf,
+    "stack-lstm": _stack_lstm,
+    "id-cnn": _id_cnn,
+    "grn": _grn,
+}
+
+
+def add_encoder(graph: Graph, model: Any, features: Value, lengths: Value) -> Value:
+    """The states (T, B, output_size) of a model's encoder, from features (T, B, d) of sentences of lengths (B,)."""
+    return _ENCODERS[model.config.model_type](graph, model.encoder, features, lengths)
 
 
 def _within(graph: Graph, states: Value, lengths: Value) -> Value:
@@ -103,6 +110,8 @@ def _convolution(graph: Graph, layer: Any, words: Value) -> Value:
 
 def _related(graph: Graph, relation: Relation, states: Value, within: Value, lengths: Value) -> Value:
     """r_i of all words: states (T, B, C) → (T, B, C)."""
+    from ..models.modeling_grn import DirectRelation, GatedRelation
+
     projection: Any = relation.projection
     first_weight, second_weight = (graph.weight(part.t()) for part in projection.weight.chunk(2, 1))
     values = states * within
@@ -127,9 +136,10 @@ def _related(graph: Graph, relation: Relation, states: Value, within: Value, len
 def _attention(graph: Graph, attention: WindowedSelfAttention, states: Value, lengths: Value) -> Value:
     """The context (T, B, heads · head_dim) of self-attention; all windows are computed at once."""
     heads, size = attention.num_heads, attention.head_dim
-    step, time, batch = attention.window - attention.overlap, graph.size(states, 0), graph.size(states, 1)
-    width = graph.Min(time, attention.window)
-    windows = graph.Max(time + (step - 1 - attention.overlap), step) / step
+    window, overlap = attention.window, attention.overlap
+    step, time, batch = window - overlap, graph.size(states, 0), graph.size(states, 1)
+    width = graph.Min(time, window)
+    windows = number_of_windows(graph, time, window, overlap)
     starts = graph.arange(windows) * step
     word = graph.unsqueeze(starts, 1) + graph.arange(width)  # (windows, width)
     nearest = graph.Min(word, time - 1)
@@ -146,11 +156,7 @@ def _attention(graph: Graph, attention: WindowedSelfAttention, states: Value, le
     scores = graph.Where(graph.unsqueeze(allowed, 2, 3), scores, _NEVER)
     context = graph.transpose(graph.Softmax(scores, axis=-1) @ value, 0, 1, 3, 2, 4)
     context = graph.reshape(context, batch, windows * width, heads * size)
-    # A word takes its context from the window in which it is nearest to the middle.
-    last = graph.Max(lengths + (step - 1 - attention.overlap), step) / step - 1  # the last window of each sentence
-    home = graph.Min(
-        graph.Max(graph.arange(time) - attention.overlap // 2, 0) / step, graph.unsqueeze(last, 1)
-    )  # (B, T)
+    home = home_window(graph, graph.arange(time), graph.unsqueeze(lengths, 1), window, overlap)  # (B, T)
     index = home * width + graph.arange(time) - home * step
     # Padding may be outside of the last window.
     index = graph.Min(graph.Max(index, 0), windows * width - 1)

@@ -18,7 +18,6 @@ from ..models.features import (
 )
 from ..models.frozen_vectors import ComposedVectors, FrozenVectors, StaticVectors
 from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID
-from .contextual import add_context
 from .graph import Graph, Value
 from .recurrent import Cells, input_products
 
@@ -28,6 +27,8 @@ def add_features(graph: Graph, features: WordFeatures, ids: dict[str, Value], in
     vectors = _add_word_features(graph, features, ids["input_ids"], ids["char_ids"], ids.get("piece_ids"))
     parts = [graph.Gather(graph.concat(*vectors), index)] if vectors else []
     if features.context is not None:
+        from .contextual import add_context
+
         inside = graph.unsqueeze(graph.cast(mask, "bool"), 2)
         in_sentences = graph.Where(inside, graph.Gather(ids["piece_ids"], index), 0)
         parts.append(add_context(graph, features.context, in_sentences))

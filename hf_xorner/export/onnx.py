@@ -87,7 +87,7 @@ def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> 
     index, mask = (graph.transpose(ids[name], 1, 0) for name in ("word_index", "attention_mask"))
     lengths = graph.sum(mask, 0)
     features = add_features(graph, model.features, ids, index, mask)
-    states = add_encoder(model.encoder, graph, features, lengths)
+    states = add_encoder(graph, model, features, lengths)
     decoded = add_decoder(graph, model, states, lengths)
     labels = add_labels(graph, model.tags, decoded.path, lengths, config.malformed_spans == "repair")
     path_log_probs = graph.stack(decoded.marginal, decoded.conditional, axis=2)

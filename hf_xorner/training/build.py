@@ -31,7 +31,6 @@ from ..vectors.distill import (
     packaged_composition,
     read_composition,
     read_encoder,
-    usual_layers,
 )
 from ..vectors.formats import Vectors, read_vectors
 from ..vectors.lookup import look_up
@@ -217,19 +216,6 @@ def composition_fields(composition: Composition) -> dict[str, Any]:
     return {"composed_dim": vectors.shape[1], "composed_bits": composition.bits or 8 * vectors.itemsize, "word_dim": 0}
 
 
-def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
-    """Return the fields of a config that follow from an encoder; all its layers except the first two are averaged."""
-    before, after = encoder.pieces.frame()
-    return {
-        "context_encoder": settings_of(encoder.model.config),
-        "context_layers": usual_layers(encoder.model.config.num_hidden_layers),
-        "context_window": encoder.window,
-        "context_overlap": encoder.window // 4,
-        "context_prefix": before,
-        "context_suffix": after,
-    }
-
-
 def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None) -> WordPieces | None:
     """Return the tokenizer of word pieces for an encoder, composed vectors, or both.
 
@@ -282,7 +268,7 @@ def build_new(
     )
     settings = {
         **(composition_fields(composition) if composition else {}),
-        **(context_fields(encoder) if encoder else {}),
+        **(encoder.context_fields() if encoder else {}),
         **config_fields,
         **(vector_fields(run.vectors_as, vectors.dim) if vectors else {}),
         **tokenizer.model_fields(),

@@ -17,7 +17,8 @@ from transformers.utils import CONFIG_NAME, cached_file, logging
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import file_fingerprint, write_whole
 from ..loading import check_size, load, load_tokenizer, read_settings
-from ..models.configuration_tagger import ENCODERS, encoder_config
+from ..models.configuration_tagger import ENCODERS, TaggerConfig, encoder_config
+from ..models.contextual import ContextualFeatures
 from ..models.word_ids import WordPieces
 from .formats import check_targets, locate
 
@@ -155,6 +156,24 @@ class PretrainedEncoder(NamedTuple):
     pieces: WordPieces
     window: int
 
+    def context_fields(self, layers: Sequence[int] | None = None) -> dict[str, Any]:
+        """Return the fields of a tagger's config for the states of this encoder.
+
+        Args:
+            layers: The hidden states that are averaged; by default all except the first two, which mostly represent the
+                form of a word.
+        """
+        before, after = self.pieces.frame()
+        last = self.model.config.num_hidden_layers
+        return {
+            "context_encoder": self.model.config.to_dict(),
+            "context_layers": list(range(min(2, last), last + 1)) if layers is None else list(layers),
+            "context_window": self.window,
+            "context_overlap": self.window // 4,
+            "context_prefix": before,
+            "context_suffix": after,
+        }
+
 
 def read_encoder(source: str) -> PretrainedEncoder:
     """Load a pretrained encoder, whose weights must be safetensors.
@@ -214,17 +233,8 @@ def encoder_of(model: Any, tokenizer: Any, source: str = "the encoder") -> Pretr
     return PretrainedEncoder(model, pieces, min(limits))
 
 
-def usual_layers(last: int) -> list[int]:
-    """Return the numbers of all hidden states except the first two, which mostly represent the form of a word.
-
-    Args:
-        last: The number of the encoder's layers.
-    """
-    return list(range(min(2, last), last + 1))
-
-
-#: Number of words that are encoded at a time; they have equally many pieces, so there is little padding.
-_BATCH = 256
+#: Number of words that are given to the encoder at a time, which reads them by length, so there is little padding.
+_BATCH = 1024
 
 #: Maximum number of a word's pieces in the fit of the composition.
 LONGEST_WORD = 12
@@ -247,15 +257,8 @@ def encode_words(
     Returns:
         One vector per word, zeros for words that the tokenizer removes. Shape: (words, hidden size).
     """
-    model, layers = encoder.model, _checked(layers, encoder.model)
-    frame = encoder.pieces.frame()
-    longest = encoder.window - sum(map(len, frame))
-    order = np.argsort([np.count_nonzero(encoder.pieces.of([word], longest)) for word in words], kind="stable")
-    vectors = np.zeros((len(words), model.config.hidden_size), dtype=np.float32)
-    batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
-    for batch in progress(batches):
-        vectors[batch] = _means(encoder.pieces.of([words[index] for index in batch], longest), model, frame, layers)
-    return vectors
+    longest = encoder.window - sum(map(len, encoder.pieces.frame()))
+    return _encode(len(words), lambda batch: encoder.pieces.of(words[batch], longest), encoder, layers, progress)
 
 
 def encode_pieces(
@@ -273,43 +276,25 @@ def encode_pieces(
     Returns:
         One vector per piece. Shape: (pieces, hidden size).
     """
-    model, pieces, layers = encoder.model, encoder.pieces, _checked(layers, encoder.model)
-    vectors = np.zeros((pieces.size, model.config.hidden_size), dtype=np.float32)
-    batches = [np.arange(start, min(start + _BATCH, pieces.size)) for start in range(0, pieces.size, _BATCH)]
-    for batch in progress(batches):
-        vectors[batch] = _means(batch[:, None] + 1, model, pieces.frame(), layers)
-    return vectors
+    ids = np.arange(1, encoder.pieces.size + 1)
+    return _encode(len(ids), lambda batch: ids[batch, None], encoder, layers, progress)
 
 
-@torch.inference_mode()
-def _means(
-    piece_ids: NDArray[np.int64], model: Any, frame: tuple[list[int], list[int]], layers: list[int]
+def _encode(
+    count: int,
+    piece_ids: Callable[[slice], NDArray[np.int64]],
+    encoder: PretrainedEncoder,
+    layers: Sequence[int] | None,
+    progress: Callable[[Iterable[Any]], Iterable[Any]],
 ) -> NDArray[np.float32]:
-    """The mean states of words, whose pieces are from `WordPieces.of`, each word between the special pieces."""
-    before, after = frame
-    counts = (piece_ids > 0).sum(1)
-    width = max(int(counts.max()), 1)
-    ids = np.full((len(piece_ids), len(before) + width + len(after)), model.config.pad_token_id or 0)
-    position = np.arange(ids.shape[1]) - len(before)
-    inside = (position >= 0) & (position < counts[:, None])
-    mask = position < counts[:, None] + len(after)
-    ids[:, : len(before)] = before
-    ids[inside] = piece_ids[piece_ids > 0] - 1
-    for number, piece in enumerate(after):
-        ids[np.arange(len(ids)), len(before) + counts + number] = piece
-    inputs, mask = (torch.from_numpy(array.astype(np.int64)).to(model.device) for array in (ids, mask))
-    states = model.eval()(input_ids=inputs, attention_mask=mask, output_hidden_states=True)
-    mean = torch.stack([states.hidden_states[layer] for layer in layers]).mean(0).float().cpu().numpy()
-    return (mean * inside[..., None]).sum(1) / np.maximum(counts, 1)[:, None]
-
-
-def _checked(layers: Sequence[int] | None, model: Any) -> list[int]:
-    """Return the layers to average, after a check that the encoder has them."""
-    last = model.config.num_hidden_layers
-    chosen = usual_layers(last) if layers is None else list(layers)
-    if any(not 0 <= layer <= last for layer in chosen):
-        raise DataError(f"layers={chosen}: the encoder has the layers 0 to {last}; choose among them.")
-    return chosen
+    """Encode words, each as a sentence; `piece_ids` returns the pieces of some of them, as `WordPieces.of` does."""
+    config = TaggerConfig(**encoder.context_fields(layers), max_word_pieces=LONGEST_WORD)
+    context = ContextualFeatures(config, encoder.model.eval())
+    vectors = np.zeros((count, context.output_size), dtype=np.float32)
+    for batch in progress([slice(start, start + _BATCH) for start in range(0, count, _BATCH)]):
+        pieces = torch.from_numpy(piece_ids(batch)).to(encoder.model.device)
+        vectors[batch] = context.states(pieces.unsqueeze(1)).squeeze(1).cpu().numpy()
+    return vectors
 
 
 class Reduction(NamedTuple):

@@ -227,7 +227,7 @@ def test_plain_tags_are_scored_one_by_one(pair):
     assert scores["support"] == len(gold)
     expected = {
         tag: ratios_by_loop(
-            *([place for place, gold_tag in enumerate(side) if gold_tag == tag] for side in (gold, predicted))
+            *([index for index, gold_tag in enumerate(side) if gold_tag == tag] for side in (gold, predicted))
         )
         for tag in sorted({*gold, *predicted})
     }

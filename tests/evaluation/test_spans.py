@@ -28,12 +28,12 @@ PERL_BEGINS = {"BB", "IB", "OB", "OI", "EE", "EI", "OE"}
 def perl_spans(tags):
     """The spans that conlleval.pl counts in a sentence."""
     spans, start, before, kind = [], 0, "O", ""
-    for place, tag in enumerate([*tags, "O"]):
+    for index, tag in enumerate([*tags, "O"]):
         prefix, name = tag[0], tag[2:]
         if before != "O" and (before + prefix in PERL_ENDS or name != kind):
-            spans.append((start, place, kind))
+            spans.append((start, index, kind))
         if prefix != "O" and (before + prefix in PERL_BEGINS or name != kind):
-            start = place
+            start = index
         before, kind = prefix, name
     return spans
 

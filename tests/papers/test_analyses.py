@@ -73,9 +73,9 @@ def test_models_without_maps_are_refused(taggers):
 def test_parts_of_the_classifiers_input_are_heads_after_states(taggers):
     model = taggers["att-bilstm-cnn"].model  # two heads of size 3
     states = model.encoder.output_size - 6
-    places = {name: mask.nonzero().flatten().tolist() for name, mask in _parts(model).items()}
-    assert places["H"] == [*range(states)] and places["C"] == places["C1"] + places["C2"]
-    assert places["C1"] == [*range(states, states + 3)] and places["all"] == places["H"] + places["C"]
+    parts = {name: mask.nonzero().flatten().tolist() for name, mask in _parts(model).items()}
+    assert parts["H"] == [*range(states)] and parts["C"] == parts["C1"] + parts["C2"]
+    assert parts["C1"] == [*range(states, states + 3)] and parts["all"] == parts["H"] + parts["C"]
 
 
 def test_proofs_are_printed_and_written(analyze, tmp_path):

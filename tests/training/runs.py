@@ -30,7 +30,7 @@ def settings(folder, **options):
 def labelled(size=4, labels=LABELS):
     """Sentences with labels of all kinds."""
     sentences = [SENTENCES[number % 4] for number in range(size)]
-    tags = [[(3 * place + number) % len(labels) for place in range(len(s))] for number, s in enumerate(sentences)]
+    tags = [[(3 * index + number) % len(labels) for index in range(len(s))] for number, s in enumerate(sentences)]
     return Dataset.from_dict({"tokens": sentences, "ner_tags": tags})
 
 

@@ -1,5 +1,7 @@
 """The advice after a run names what limits the model, and what may help."""
 
+import pytest
+
 from hf_xorner.training.advice import advice
 
 EARLY = [10.0, 60.0, *[50.0] * 18]
@@ -33,17 +35,23 @@ def test_scores_of_all_or_nothing():
     assert "dev.txt" in advice(facts([], None))
 
 
-def test_unseen_entities_ask_for_vectors_and_rare_types_are_named():
-    for unseen, inputs, vectors, expected in (
+@pytest.mark.parametrize(
+    ("unseen", "inputs", "vectors", "advised"),
+    [
         (30, {}, "none", "--vectors"),
         (80, {}, "none", ""),
         (30, {"vectors": {}}, "auto", "english-open"),
         (30, {"vectors": {}}, "glove.txt", ""),
-    ):
-        parts = {"seen": {"seen": scored(90.0, 25), "unseen": scored(unseen, 75)}}
-        text = advice(facts(EARLY, scored(60.0, **parts), inputs=inputs, vectors=vectors))
-        assert expected in text and bool(text) == bool(expected)
-    for examples, f1, expected in ((7, 20.0, True), (500, 20.0, False), (7, 60.0, False)):
-        validation = scored(60.0, per_type={"PER": scored(30.0), "GOD": scored(f1, 5)})
-        text = advice(facts(EARLY, validation, examples))
-        assert ("GOD has 7 examples" in text) == bool(text) == expected
+    ],
+)
+def test_low_scores_of_unseen_entities_ask_for_vectors(unseen, inputs, vectors, advised):
+    parts = {"seen": {"seen": scored(90.0, 25), "unseen": scored(unseen, 75)}}
+    text = advice(facts(EARLY, scored(60.0, **parts), inputs=inputs, vectors=vectors))
+    assert advised in text and bool(text) == bool(advised)
+
+
+@pytest.mark.parametrize(("examples", "f1", "named"), [(7, 20.0, True), (500, 20.0, False), (7, 60.0, False)])
+def test_rare_types_with_low_scores_are_named(examples, f1, named):
+    validation = scored(60.0, per_type={"PER": scored(30.0), "GOD": scored(f1, 5)})
+    text = advice(facts(EARLY, validation, examples))
+    assert ("GOD has 7 examples" in text) == bool(text) == named

@@ -8,7 +8,7 @@ import torch
 from helpers import fault, ok
 from transformers import TrainingArguments
 
-from hf_xorner.training import RunArguments, TaggerTrainingArguments, parse
+from hf_xorner.training import TaggerTrainingArguments, parse
 from hf_xorner.training.arguments import arguments_of, as_words
 
 
@@ -18,22 +18,32 @@ def test_defaults_are_cross_and_the_xor_corpus():
     assert training.output_dir == "runs/xor-cross-bilstm-cnn"
 
 
-def test_a_word_without_a_name_is_a_recipe_or_a_corpus(tmp_path):
-    for words, expected in (
-        ("--epochs 3 my_corpus/", ("my_corpus/", None)),
-        ("my_corpus --epochs 3", ("my_corpus", None)),
-        ("li2020/wnut17 --epochs 3", ("wnut17", "li2020/wnut17")),
-        ("--epochs 3", ("xor", "xor/cross")),
-        ("--dataset my_corpus", ("my_corpus", None)),
-    ):
-        run, _, _ = parse([*words.split(), "--output_dir", str(tmp_path)], "xor/cross")
-        assert (run.dataset, run.recipe) == expected, words
-    with pytest.raises(ValueError, match="both my_corpus and --dataset xor"):
-        parse(["my_corpus", "--dataset", "xor"])
-    with pytest.raises(ValueError, match=r"is unknown: .* the nearest names are li2020/table1/cross"):
-        parse(["li2020/table1/cros"])
-    with pytest.raises(ValueError, match=r"is a table, .* its recipes are li2020/table1/att,"):
-        parse(["li2020/table1"])
+@pytest.mark.parametrize(
+    ("words", "dataset", "recipe"),
+    [
+        ("--epochs 3 my_corpus/", "my_corpus/", None),
+        ("my_corpus --epochs 3", "my_corpus", None),
+        ("li2020/wnut17 --epochs 3", "wnut17", "li2020/wnut17"),
+        ("--epochs 3", "xor", "xor/cross"),
+        ("--dataset my_corpus", "my_corpus", None),
+    ],
+)
+def test_a_word_without_a_name_is_a_recipe_or_a_corpus(tmp_path, words, dataset, recipe):
+    run, _, _ = parse([*words.split(), "--output_dir", str(tmp_path)], "xor/cross")
+    assert (run.dataset, run.recipe) == (dataset, recipe)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("my_corpus --dataset xor", "both my_corpus and --dataset xor"),
+        ("li2020/table1/cros", r"is unknown: .* the nearest names are li2020/table1/cross"),
+        ("li2020/table1", r"is a table, .* its recipes are li2020/table1/att,"),
+    ],
+)
+def test_a_word_that_names_no_single_corpus_or_recipe_is_refused(words, message):
+    with pytest.raises(ValueError, match=message):
+        parse(words.split())
 
 
 def test_words_and_names_give_the_same_arguments(tmp_path):
@@ -61,54 +71,68 @@ def test_options_override_the_recipe_and_null_removes_them(tmp_path):
     assert (run.model_type, run.tag_column, training.lr_scheduler_kwargs) == ("bilstm-cnn", "3", {"num_cycles": 2})
     assert (training.learning_rate, training.max_steps, training.use_cpu) == (0.001, 9, True)
     assert config == {"decoder": "softmax"}
+
+
+def test_single_values_and_paths_become_lists_of_texts():
     options = {"seeds": 3, "more_data": [Path("further.conll")], "dataset": "xor", "char_widths": 3}
     run, _, config = arguments_of(options, "li2020/table1/cross")
     assert (run.seeds, run.more_data, run.dataset, config["char_widths"]) == ([3], ["further.conll"], "xor", [3])
-    with pytest.raises(ValueError, match="The recipe 'missing\\.yaml' is unknown"):
-        arguments_of({}, "missing.yaml")
-    taken = dict.fromkeys(("optimizer", "momentum", "epoch_decay", "char_filters"))
-    _, training, config = arguments_of({**taken, "lr_scheduler_type": "linear"}, "ma2016/table6/random")
+
+
+def test_none_takes_an_option_out_of_a_recipe():
+    removed = dict.fromkeys(("optimizer", "momentum", "epoch_decay", "char_filters"))
+    _, training, config = arguments_of({**removed, "lr_scheduler_type": "linear"}, "ma2016/table6/random")
     assert (training.optimizer, training.momentum, training.epoch_decay) == (None, 0.0, None)
     assert "char_filters" not in config and config["char_dim"] == 30
+
+
+def test_an_unknown_recipe_is_refused():
+    with pytest.raises(ValueError, match="The recipe 'missing\\.yaml' is unknown"):
+        arguments_of({}, "missing.yaml")
+
+
+def test_the_metric_may_be_named_without_its_prefix():
     assert parse(["xor", "--metric_for_best_model", "loss"])[1].metric_for_best_model == "eval_loss"
 
 
-def test_values_that_would_give_nonsense_are_refused(tmp_path):
-    refused = [
-        *((name, value) for name in ("per_device_train_batch_size", "num_train_epochs") for value in (0, -1, "big")),
-        *((name, math.nan) for name in ("learning_rate", "max_grad_norm", "epoch_decay", "teacher_weight")),
-        *(("momentum", 0.9), ("early_stopping", -1), ("optimizer", "magic"), ("output_dir", "")),
-        *(
-            ("prediction_loss_only", True),
-            ("batch_eval_metrics", True),
-            ("warmup_steps", 20),
-            ("dataloader_drop_last", True),
-            ("label_smoothing_factor", 0.1),
-            ("eval_strategy", "magic"),
-        ),
-        *(("hold_out", 1), ("recased", 1.5), ("average_epochs", -1), ("vectors", ""), ("vectors_as", "loud")),
-        *(
-            ("calibrate", "false"),
-            ("seeds", "1 2"),
-            ("model_type", "bert"),
-            ("keep_labels", True),
-            ("teacher_text", ["a"]),
-            ("train_only", "head"),
-        ),
-        *(("decodr", "crf"), ("vocab_size", 5), ("char_types", "a"), ("id2label", {}), ("context_encoder", {})),
-    ]
-    for name, value in refused:
-        with pytest.raises(ValueError, match=name if name != "eval_strategy" else value) as error:
-            arguments_of({"output_dir": str(tmp_path), "use_cpu": True, name: value})
-        assert len(str(error.value).splitlines()) == 1
-    for options in ({"early_stopping": 2, "eval_strategy": "no"}, {"epoch_decay": 0.1, "lr_scheduler_type": "linear"}):
-        with pytest.raises(ValueError, match=next(iter(options))):
-            TaggerTrainingArguments(str(tmp_path), **options)
-    with pytest.raises(ValueError, match="composed"):
-        RunArguments(vectors="auto", composed="pieces")
-    for words in (["--decoder"], ["--learning_rate", "fast"], ["--char_widths", "[1"]):
-        with pytest.raises(ValueError, match=words[0]):
-            parse(words)
+REFUSED = [
+    *((name, value) for name in ("per_device_train_batch_size", "num_train_epochs") for value in (0, -1, "big")),
+    *((name, math.nan) for name in ("learning_rate", "max_grad_norm", "epoch_decay", "teacher_weight")),
+    *(("momentum", 0.9), ("early_stopping", -1), ("optimizer", "magic"), ("output_dir", ""), ("warmup_steps", 20)),
+    *(("prediction_loss_only", True), ("batch_eval_metrics", True), ("dataloader_drop_last", True)),
+    *(("label_smoothing_factor", 0.1), ("hold_out", 1), ("recased", 1.5), ("average_epochs", -1), ("vectors", "")),
+    *(("vectors_as", "loud"), ("calibrate", "false"), ("seeds", "1 2"), ("model_type", "bert"), ("keep_labels", True)),
+    *(("teacher_text", ["a"]), ("train_only", "head"), ("decodr", "crf"), ("vocab_size", 5), ("char_types", "a")),
+    *(("id2label", {}), ("context_encoder", {})),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED)
+def test_values_that_would_give_nonsense_are_refused(tmp_path, name, value):
+    with pytest.raises(ValueError, match=name) as error:
+        arguments_of({"output_dir": str(tmp_path), "use_cpu": True, name: value})
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"early_stopping": 2, "eval_strategy": "no"},
+        {"epoch_decay": 0.1, "lr_scheduler_type": "linear"},
+        {"composed": "pieces", "vectors": "auto"},
+        {"eval_strategy": "magic"},
+    ],
+    ids=str,
+)
+def test_contradicting_options_are_refused(tmp_path, options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))}|magic"):
+        arguments_of({"output_dir": str(tmp_path), "use_cpu": True, **options})
+
+
+@pytest.mark.parametrize("words", ["--decoder", "--learning_rate fast", "--char_widths [1"])
+def test_words_that_are_no_values_are_refused(words):
+    with pytest.raises(ValueError, match=words.split()[0]):
+        parse(words.split())
 
 
 def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypatch):

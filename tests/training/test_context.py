@@ -29,7 +29,7 @@ def corpus(tmp_path_factory):
         lines = []
         for number in range(size):
             words = [TOWNS[number % 4], *RESTS[number % 3 if number % 5 else 3].split(" ")]
-            lines += [f"{word} {'O' if place else 'B-LOC'}" for place, word in enumerate(words)] + [""]
+            lines += [f"{word} {'O' if index else 'B-LOC'}" for index, word in enumerate(words)] + [""]
         (folder / f"{split}.txt").write_text("\n".join(lines), encoding="utf-8")
     return folder
 

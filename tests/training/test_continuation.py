@@ -70,14 +70,6 @@ def test_the_same_data_does_not_change_the_model(kind, tokenizer, tmp_path):
     assert torch.equal(new(**batch).logits, old(**batch).logits)
 
 
-def test_new_words_do_not_change_the_logits_of_known_words(tokenizer, tmp_path):
-    known = [*SENTENCES, ["nothing", "of", "this"]]
-    old = saved(tmp_path, "cross-bilstm-cnn", tokenizer, decoder="crf")
-    new, extended_tokenizer = continued(tmp_path, NEW_SENTENCES, LABELS)
-    expected = old(**encoded(tokenizer, known)).logits
-    assert torch.equal(new(**encoded(extended_tokenizer, known)).logits, expected)
-
-
 @pytest.mark.parametrize("kind", [kind for kind in ARCHITECTURES if kind in TAG_SCORING])
 def test_shared_labels_keep_their_scores_and_transitions(kind, tokenizer, tmp_path):
     old = saved(tmp_path, kind, tokenizer, **CRF)
@@ -85,20 +77,20 @@ def test_shared_labels_keep_their_scores_and_transitions(kind, tokenizer, tmp_pa
     assert new.config.labels == NEW_LABELS
     tags, old_tags = ref.inner_tags(NEW_LABELS), ref.inner_tags(LABELS)
     assert new.tags.inner_tags == tags
-    places = [(old_tags.index(tag), tags.index(tag)) for tag in old_tags if tag in tags]
-    assert len(places) == 1 + 4 * len(SHARED_TYPES)
+    shared = [(old_tags.index(tag), tags.index(tag)) for tag in old_tags if tag in tags]
+    assert len(shared) == 1 + 4 * len(SHARED_TYPES)
     old_scores, old_states = scored(old, tokenizer, SENTENCES)
     new_scores, new_states = scored(new, extended_tokenizer, SENTENCES)
     assert torch.equal(new_states, old_states)
-    for before, after in places:
+    for before, after in shared:
         torch.testing.assert_close(new_scores[..., after], old_scores[..., before], rtol=0, atol=1e-5)
     old_chain = old.decoder.chain(old_scores, old_states)
     new_chain = new.decoder.chain(new_scores, new_states)
-    for before, after in places:
+    for before, after in shared:
         for name in ("start", "end"):
-            a, b = (getattr(chain, name)[..., place] for chain, place in ((old_chain, before), (new_chain, after)))
+            a, b = (getattr(chain, name)[..., index] for chain, index in ((old_chain, before), (new_chain, after)))
             torch.testing.assert_close(b, a, rtol=0, atol=1e-5)
-        for then, later in places:
+        for then, later in shared:
             moves = new_chain.transitions[..., after, later], old_chain.transitions[..., before, then]
             torch.testing.assert_close(*moves, rtol=0, atol=1e-5)
 
@@ -288,17 +280,20 @@ def test_new_types_words_and_characters_are_learned(kind, trained, corpora_of_ty
     assert moved[tokenizer.get_vocab()["Ünlü"]] and not moved[tokenizer.get_vocab()["sleeps"]]
 
 
-def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types, tmp_path):
-    for options, sentence in (
-        (["--hidden_size", "200"], "hidden_size=200 does not fit the existing model, whose hidden_size is 16"),
-        (["--char_widths", "1", "2"], "char_widths=.* does not fit"),
-        (["--model_type", "cross-bilstm-cnn"], "model_type='cross-bilstm-cnn' does not fit .* is 'att-bilstm-cnn'"),
-        (["--fallback", "lower"], r"fallback=\['lower'\] does not fit the existing model, whose fallback is \[\]"),
-        (["--vectors", "v.txt"], "trained without pretrained word vectors"),
-        (["--context", "x"], "context cannot be added"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            prepared(corpora_of_types["B"], tmp_path, FROM, trained("att-bilstm-cnn"), *options)
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--hidden_size 200", "hidden_size=200 does not fit the existing model, whose hidden_size is 16"),
+        ("--char_widths 1 2", "char_widths=.* does not fit"),
+        ("--model_type cross-bilstm-cnn", "model_type='cross-bilstm-cnn' does not fit .* is 'att-bilstm-cnn'"),
+        ("--fallback lower", r"fallback=\['lower'\] does not fit the existing model, whose fallback is \[\]"),
+        ("--vectors v.txt", "trained without pretrained word vectors"),
+        ("--context x", "context cannot be added"),
+    ],
+)
+def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types, tmp_path, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        prepared(corpora_of_types["B"], tmp_path, FROM, trained("att-bilstm-cnn"), *options.split())
 
 
 def test_default_options_come_from_the_model(tmp_path, corpora_of_types):

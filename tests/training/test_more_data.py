@@ -19,21 +19,21 @@ FURTHER = "Zeta B-place\nsaw O\nAnn B-person\nLee I-person\n\nOmegaville B-place
 
 
 @pytest.fixture
-def place(tmp_path):
+def folder(tmp_path):
     """A folder of towns, and a file of a further corpus."""
     write_towns(tmp_path / "towns")
     (tmp_path / "further.conll").write_text(FURTHER)
     return tmp_path
 
 
-def ready(place, out="model", **options):
-    options = {"types": ["place=LOC", "person=?"], "more_data": [place / "further.conll"], **SMALL, **options}
-    return runs.ready(place / "towns", place / out, **options)
+def ready(folder, out="model", **options):
+    options = {"types": ["place=LOC", "person=?"], "more_data": [folder / "further.conll"], **SMALL, **options}
+    return runs.ready(folder / "towns", folder / out, **options)
 
 
-def test_further_training_sentences_are_appended(place):
-    run = ready(place)
-    towns = words_and_tags(load_corpus(place / "towns")["train"])
+def test_further_training_sentences_are_appended(folder):
+    run = ready(folder)
+    towns = words_and_tags(load_corpus(folder / "towns")["train"])
     tokens, tags = words_and_tags(run.corpus["train"])
     assert tokens == [*towns[0], ["Zeta", "saw", "Ann", "Lee"], ["Omegaville", "sank"]]
     assert tags == [*towns[1], ["B-LOC", "O", "?", "?"], ["B-LOC", "O"]]
@@ -43,9 +43,9 @@ def test_further_training_sentences_are_appended(place):
     assert batch["labels"].tolist() == [[1, 0, IGNORED, IGNORED]]
 
 
-def test_the_validation_split_is_trained_on_if_asked_for(place):
-    corpus = load_corpus(place / "towns")
-    run = runs.ready(place / "towns", place / "model", train_on_validation=True, **SMALL)
+def test_the_validation_split_is_trained_on_if_asked_for(folder):
+    corpus = load_corpus(folder / "towns")
+    run = runs.ready(folder / "towns", folder / "model", train_on_validation=True, **SMALL)
     assert run.corpus["train"][:]["tokens"] == corpus["train"][:]["tokens"] + corpus["validation"][:]["tokens"]
     assert run.corpus["validation"][:]["tokens"] == corpus["validation"][:]["tokens"]
     assert run.facts["data"]["fingerprint"] == corpus_fingerprint(corpus)
@@ -64,10 +64,10 @@ def test_labels_are_renumbered_and_other_splits_left_out(tmp_path):
     assert with_more_data(corpus, [], None, {}) == (corpus, [])
 
 
-def test_errors_name_the_option(place, monkeypatch):
-    monkeypatch.chdir(place)
-    (place / "test_only").mkdir()
-    (place / "test_only" / "test.conll").write_text("x O\ny B-place\n")
+def test_errors_name_the_option(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "test_only").mkdir()
+    (folder / "test_only" / "test.conll").write_text("x O\ny B-place\n")
     for options, message in (
         (
             {"types": "place=LOC"},
@@ -77,20 +77,20 @@ def test_errors_name_the_option(place, monkeypatch):
         ({"more_data": "test_only"}, "more_data='test_only' has no training split; it has test"),
     ):
         with pytest.raises(ValueError, match=message):
-            ready(place, **options)
+            ready(folder, **options)
 
 
-def test_facts_name_every_corpus(place):
-    run = ready(place)
+def test_facts_name_every_corpus(folder):
+    run = ready(folder)
     run.train()
-    facts = read_facts(place / "model")
+    facts = read_facts(folder / "model")
     data, further = facts["data"], run.corpus["train"].select([42, 43])
-    assert (data["source"], data["fingerprint"]) == ("towns", corpus_fingerprint(load_corpus(place / "towns")))
+    assert (data["source"], data["fingerprint"]) == ("towns", corpus_fingerprint(load_corpus(folder / "towns")))
     fingerprint = split_fingerprint(further, "train")
     assert data["more_data"] == [{"source": "further.conll", "fingerprint": fingerprint, "sentences": 2}]
     assert data["splits"]["train"]["sentences"] == 44
     assert "--more_data further.conll" in facts["command"] and "--types" in facts["command"]
-    assert str(place) not in (place / "model" / "facts.json").read_text()
+    assert str(folder) not in (folder / "model" / "facts.json").read_text()
 
 
 def test_copies_differ_in_case_alone():
@@ -107,10 +107,10 @@ def test_copies_differ_in_case_alone():
     assert {" ".join(row) for row in copies["tokens"]} == set(forms)
 
 
-def test_copies_have_the_teachers_posterior_of_the_sentence(place):
-    ready(place, "teacher").train()
-    (place / "text.txt").write_text("Omegaville burns\n")
-    run = ready(place, "student", teacher=place / "teacher", teacher_text=place / "text.txt", recased=1)
+def test_copies_have_the_teachers_posterior_of_the_sentence(folder):
+    ready(folder, "teacher").train()
+    (folder / "text.txt").write_text("Omegaville burns\n")
+    run = ready(folder, "student", teacher=folder / "teacher", teacher_text=folder / "text.txt", recased=1)
     data = run.trainer.train_dataset
     assert len(data) == 2 * 45
     assert data[TEACHER_PAIRS][:45] == data[TEACHER_PAIRS][45:]
@@ -149,4 +149,8 @@ def test_scores_in_training_are_those_of_the_evaluation(partial, model_type, sid
         assert evaluated[name] == pytest.approx(scores[name]), name
     facts = read_facts(partial / "model")["scores"]["validation"]
     assert facts["surface"] == pytest.approx(evaluated["surface"], abs=1e-3)
-    assert facts["seen"]["seen"] == pytest.approx(evaluated["seen"]["seen"], abs=1e-3)
+    for part in ("seen", "unseen"):
+        assert facts["seen"][part] == pytest.approx(evaluated["seen"][part], abs=1e-3)
+    assert facts["confusion"] == evaluated["confusion"]
+    for row, expected in zip(facts["calibration"]["bins"], evaluated["calibration"]["bins"], strict=True):
+        assert row == pytest.approx(expected, abs=1e-3)

@@ -10,14 +10,6 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from hf_xorner.training import TaggerTrainer
 from hf_xorner.training.progress import EpochProgress
 
-LINE = re.compile(
-    r"epoch (?P<epoch>[\d.]+)/(?P<of>[\d.]+)"
-    r"(  loss (?P<loss>[\d.]+))?"
-    r"(  (?P<data>\w+) (P (?P<p>[\d.]+) R (?P<r>[\d.]+) F1 (?P<f1>[\d.]+)|accuracy (?P<accuracy>[\d.]+)))?"
-    r"(  best (F1|accuracy) (?P<best>[\d.]+) \(epoch (?P<best_epoch>[\d.]+)\))?"
-    r"(  (?P<seconds>[\d.]+) s  (?P<speed>[\d,]+) words/s)?"
-)
-
 
 @pytest.fixture
 def trainer_of(tmp_path, tokenizer):
@@ -28,36 +20,26 @@ def trainer_of(tmp_path, tokenizer):
     return build
 
 
-def lines_of(capsys):
-    out = capsys.readouterr().out.splitlines()
-    matches = [LINE.fullmatch(line) for line in out]
-    assert all(matches), out
-    return [match.groupdict() for match in matches]
-
-
 def test_each_epoch_prints_one_line(trainer_of, capsys):
     trainer = trainer_of()
     trainer.train()
-    lines = lines_of(capsys)
-    history = trainer.state.log_history
-    scores = [entry for entry in history if "eval_f1" in entry]
-    losses = [entry["loss"] for entry in history if "loss" in entry]
-    assert [(line["epoch"], line["of"]) for line in lines] == [("1", "3"), ("2", "3"), ("3", "3")]
-    for number, (line, entry, loss) in enumerate(zip(lines, scores, losses, strict=True)):
-        assert line["data"] == "dev"
-        assert float(line["loss"]) == pytest.approx(loss, abs=5e-5)
-        printed = [float(line[name]) for name in ("p", "r", "f1")]
-        assert printed == pytest.approx([entry[f"eval_{name}"] for name in ("precision", "recall", "f1")], abs=5e-3)
-        best = max(scores[: number + 1], key=lambda entry: entry["eval_f1"])
-        assert float(line["best"]) == pytest.approx(best["eval_f1"], abs=5e-3)
-        assert float(line["best_epoch"]) == best["epoch"]
-        assert float(line["seconds"]) >= 0 and int(line["speed"].replace(",", "")) > 0
+    lines = capsys.readouterr().out.splitlines()
+    scores = [entry for entry in trainer.state.log_history if "eval_f1" in entry]
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    for number, (line, score, loss) in enumerate(zip(lines, scores, losses, strict=True), 1):
+        best = max(scores[:number], key=lambda entry: entry["eval_f1"])
+        figures = " ".join(
+            f"{name} {score[f'eval_{key}']:.2f}" for name, key in (("P", "precision"), ("R", "recall"), ("F1", "f1"))
+        )
+        expected = f"epoch {number}/3  loss {loss:.4f}  dev {figures}  best F1 {best['eval_f1']:.2f}"
+        assert line.startswith(f"{expected} (epoch {best['epoch']:g})  ")
+        assert re.search(r"  [\d.]+ s  [\d,]+ words/s$", line)
 
 
 def test_plain_labels_report_accuracy(trainer_of, capsys):
     trainer_of(labels=["NN", "VB", "DT"]).train()
-    lines = lines_of(capsys)
-    assert len(lines) == 3 and all(line["accuracy"] and line["best"] for line in lines)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all("dev accuracy" in line and "best accuracy" in line for line in lines)
 
 
 def test_a_resumed_run_keeps_the_best_score(trainer_of, capsys, tmp_path):

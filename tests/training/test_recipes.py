@@ -1,13 +1,11 @@
 """The package's recipes and tables: their options, inheritance, and published scores."""
 
-import re
 import tomllib
 import zlib
 
 import pytest
 from conftest import REPOSITORY
 
-from hf_xorner import CnnLstmCrfConfig, GrnConfig
 from hf_xorner.papers.tables import published_text, read_table
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import parse
@@ -37,57 +35,64 @@ def test_every_recipe_is_read_into_options():
             assert (list(read) if isinstance(read, tuple) else read) == value, (name, option)
 
 
-def test_published_figures_are_those_that_were_compared_with_the_papers():
+@pytest.fixture(scope="module")
+def tables():
+    return {name: read_table(name) for name in sorted(table_names())}
+
+
+def test_published_figures_are_those_that_were_compared_with_the_papers(tables):
     figures = [
         (name, key, column, published_text(row.published.get(column)))
-        for name in sorted(table_names())
-        for table in [read_table(name)]
+        for name, table in tables.items()
         for key, row in table.rows.items()
         for column in table.columns
     ]
     assert len(figures) > 300 and zlib.crc32(repr(figures).encode()) == CHECKSUM
 
 
-def test_every_published_figure_has_a_recipe_or_a_reason():
-    """It is counted, its row has a recipe for it, its column names what is missing, or its row cites another paper."""
-    without = set()
-    for name in table_names():
-        table = read_table(name)
-        for key, row in table.rows.items():
-            columns = [table.columns[column] for column in row.published if column in table.columns]
-            counted = table.kind != "trained" and row.figure
-            cites = re.search(r"\b(19|20)\d\d", row.name)
-            if not (cites or all(counted or column.missing or column.run in row.recipes for column in columns)):
-                without.add(f"{name}/{key}")
-    assert without == {"li2020/table1/bilstm-cnn", "li2020/table1/crf-bilstm"}
-
-
-def test_rows_of_tables_use_recipes_of_the_package():
-    rows = [row for name in table_names() for row in read_table(name).rows.values()]
+def test_rows_of_tables_use_recipes_of_the_package(tables):
+    rows = [row for table in tables.values() for row in table.rows.values()]
     assert all(set(row.vectors) <= set(row.recipes) for row in rows)
     used = {recipe for row in rows for recipe in row.recipes.values()}
     assert used <= set(recipe_names())
     assert set(ROWS) == used, "a recipe that no table shows"
 
 
-def test_options_of_an_ablation_match_the_paper():
-    _, training, fields = parse(["ma2016/table7/no-dropout"])
-    assert (training.optimizer, training.momentum, training.learning_rate) == ("sgd", 0.9, 0.015)
-    assert (training.epoch_decay, training.max_grad_norm, training.per_device_train_batch_size) == (0.05, 5, 10)
-    assert fields["dropout"] == fields["feature_dropout"] == fields["char_dropout"] == 0
-    run, training, _ = parse(["ma2016/table3/brnn-pos"])
-    assert (run.tag_column, training.learning_rate) == ("1", 0.01)
-    _, training, _ = parse(["li2020/table1/cross"])
-    assert (training.optimizer, training.learning_rate, training.num_train_epochs) == ("nadam", 0.001, 1600)
-    _, training, _ = parse(["chen2019/table5/dfn"])
-    assert (training.learning_rate, training.epoch_decay, training.num_train_epochs) == (0.02, 0.02, 200)
-    _, training, fields = parse(["chen2019/table3/id-cnn-crf"])
-    assert (training.learning_rate, training.adam_beta2, training.per_device_train_batch_size) == (1e-4, 0.999, 32)
-    assert (fields["dropout"], fields["word_dropout"], fields["dropout_penalty"]) == (0.75, 0.15, 1e-6)
-    for row in ("ma2016/table3/blstm-cnn", "lample2016/table5/lstm"):
-        assert parse([row])[2]["loss_reduction"] == "token"
-    _, training, _ = parse(["lample2016/table1/s-lstm"])
-    assert (training.learning_rate, training.momentum, training.per_device_train_batch_size) == (0.01, 0, 1)
+#: Options that the papers name.
+PUBLISHED = {
+    "ma2016/table7/no-dropout": {
+        "optimizer": "sgd",
+        "momentum": 0.9,
+        "learning_rate": 0.015,
+        "epoch_decay": 0.05,
+        "max_grad_norm": 5,
+        "per_device_train_batch_size": 10,
+        "dropout": 0,
+        "feature_dropout": 0,
+        "char_dropout": 0,
+    },
+    "ma2016/table3/brnn-pos": {"tag_column": "1", "learning_rate": 0.01},
+    "ma2016/table3/blstm-cnn": {"loss_reduction": "token"},
+    "li2020/table1/cross": {"optimizer": "nadam", "learning_rate": 0.001, "num_train_epochs": 1600},
+    "chen2019/table5/dfn": {"learning_rate": 0.02, "epoch_decay": 0.02, "num_train_epochs": 200},
+    "chen2019/table3/id-cnn-crf": {
+        "learning_rate": 1e-4,
+        "adam_beta2": 0.999,
+        "per_device_train_batch_size": 32,
+        "dropout": 0.75,
+        "word_dropout": 0.15,
+        "dropout_penalty": 1e-6,
+    },
+    "lample2016/table5/lstm": {"loss_reduction": "token"},
+    "lample2016/table1/s-lstm": {"learning_rate": 0.01, "momentum": 0, "per_device_train_batch_size": 1},
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_options_match_the_paper(name):
+    run, training, fields = parse([name])
+    options = {**vars(run), **vars(training), **fields}
+    assert {option: options[option] for option in PUBLISHED[name]} == PUBLISHED[name]
 
 
 def test_spellings_of_ma2016_start_from_the_lower_cased_vector_and_are_tuned_apart(tmp_path):
@@ -100,16 +105,6 @@ def test_spellings_of_ma2016_start_from_the_lower_cased_vector_and_are_tuned_apa
     assert (rows[:2] == 0.5).all() and (rows[2:4] == 0.25).all()
     for name in ("ma2016/table6/random", "ma2016/table6/random-pos", "ma2016/table6/word2vec"):
         assert (parse([name])[0].casing, parse([name])[0].fallback) == ("keep", [])
-
-
-def test_both_taggers_of_the_speed_table_have_one_character_layer():
-    for row, run in read_table("chen2019/table6").rows["grn"].recipes.items():
-        name = read_table("chen2019/table6").rows["cnn-bilstm-crf"].recipes[row]
-        (_, _, fields), (_, _, others) = parse([run]), parse([name])
-        ours, theirs = GrnConfig(**fields), CnnLstmCrfConfig(**others)
-        shared = {field for field in vars(ours) if field.startswith("char_")} | {"max_word_chars"}
-        shared.remove("char_padding")  # not read with centred windows
-        assert {field: getattr(theirs, field) for field in shared} == {field: getattr(ours, field) for field in shared}
 
 
 def test_later_keys_override_and_null_resets(tmp_path):

@@ -54,7 +54,7 @@ def kill(corpus, out, step, **options):
 
 
 def assert_same_weights(folder, other):
-    weights, others = (load_file(place / "model.safetensors") for place in (folder, other))
+    weights, others = (load_file(path / "model.safetensors") for path in (folder, other))
     assert weights.keys() == others.keys()
     for name, values in weights.items():
         torch.testing.assert_close(values, others[name], msg=name)
@@ -113,10 +113,10 @@ def test_the_first_files_of_a_first_checkpoint_are_no_obstacle(towns, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "place", ["transformers.modeling_utils.safe_save_file", "torch.save", "hf_xorner.training.facts.write_whole"]
+    "writer", ["transformers.modeling_utils.safe_save_file", "torch.save", "hf_xorner.training.facts.write_whole"]
 )
-def test_a_full_disk_is_one_sentence_and_leaves_the_last_checkpoint(place, towns, tmp_path, monkeypatch):
-    module, _, name = place.rpartition(".")
+def test_a_full_disk_is_one_sentence_and_leaves_the_last_checkpoint(writer, towns, tmp_path, monkeypatch):
+    module, _, name = writer.rpartition(".")
     write = getattr(import_module(module), name)
 
     def write_until_full(*args, **kwargs):
@@ -124,7 +124,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_last_checkpoint(place, towns
             raise RuntimeError("No space left on device")  # neither torch nor safetensors raises an OSError
         return write(*args, **kwargs)
 
-    monkeypatch.setattr(place, write_until_full)
+    monkeypatch.setattr(writer, write_until_full)
     run = ready(towns, tmp_path, num_train_epochs=2)
     with pytest.raises(TrainingError, match=r"cannot be written, with [0-9,]+ bytes free: No space left on device;"):
         run.train()

@@ -17,7 +17,7 @@ TEXT = "Zeus lives in Annaville .\n\nnothing here\n"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def folder(tmp_path_factory):
     """A corpus, a text, and two teachers, one with a CRF, which take over 2 s once."""
     folder = tmp_path_factory.mktemp("distillation")
     helpers.write_towns(folder / "towns")
@@ -29,13 +29,13 @@ def place(tmp_path_factory):
     return folder
 
 
-def student(place, out, *words, **options):
-    options = {"model_type": "lstm-crf", "teacher": [place / "teacher-1", place / "teacher-2"], **SMALL, **options}
-    return runs.ready(place / "towns", out, *words, **{"teacher_text": place / "text.txt", **options})
+def student(folder, out, *words, **options):
+    options = {"model_type": "lstm-crf", "teacher": [folder / "teacher-1", folder / "teacher-2"], **SMALL, **options}
+    return runs.ready(folder / "towns", out, *words, **{"teacher_text": folder / "text.txt", **options})
 
 
-def test_training_data_have_the_mean_posterior_of_the_teachers(place, tmp_path):
-    run = student(place, tmp_path / "student")
+def test_training_data_have_the_mean_posterior_of_the_teachers(folder, tmp_path):
+    run = student(folder, tmp_path / "student")
     data, corpus = run.trainer.train_dataset, run.corpus["train"]
     assert len(data) == len(corpus) + 2
     assert data[len(corpus)]["tokens"] == ["Zeus", "lives", "in", "Annaville", "."]
@@ -44,11 +44,11 @@ def test_training_data_have_the_mean_posterior_of_the_teachers(place, tmp_path):
     batch = run.trainer.data_collator([data[0], data[len(corpus)]])
     for row, example in enumerate([data[0], data[len(corpus)]]):
         words = example["tokens"]
-        expected = [OwnTeacher(str(place / f"teacher-{n}"), CPU).pairs([words], tags)[0] for n in (1, 2)]
+        expected = [OwnTeacher(str(folder / f"teacher-{n}"), CPU).pairs([words], tags)[0] for n in (1, 2)]
         helpers.close(batch[TEACHER_PAIRS][row, : len(words)], torch.stack(expected).mean(0), 1e-3)
         # The marginals are those of the models' logits.
         for n, pairs in zip((1, 2), expected, strict=True):
-            tagger = Tagger.from_pretrained(str(place / f"teacher-{n}"))
+            tagger = Tagger.from_pretrained(str(folder / f"teacher-{n}"))
             public = tagger.model.tags.to_public_log_probs(pairs.sum(1).clamp(min=1e-30).log()).exp()
             inputs = tagger.tokenizer([words], is_split_into_words=True, return_tensors="pt")
             with torch.no_grad():
@@ -59,8 +59,8 @@ def test_training_data_have_the_mean_posterior_of_the_teachers(place, tmp_path):
     assert batch["labels"][0].tolist()[: len(data[0]["tokens"])] == data[0]["ner_tags"]
 
 
-def test_tags_are_put_in_the_order_of_the_student(place):
-    teacher = OwnTeacher(str(place / "teacher-1"), CPU)
+def test_tags_are_put_in_the_order_of_the_student(folder):
+    teacher = OwnTeacher(str(folder / "teacher-1"), CPU)
     teacher_tags = teacher.model.tags.inner_tags
     order = torch.tensor(list(reversed(range(len(teacher_tags)))))
     words = [["Zeus", "lives", "in", "Annaville"]]
@@ -70,58 +70,58 @@ def test_tags_are_put_in_the_order_of_the_student(place):
     helpers.close(pairs.sum((2, 3)), torch.ones(1, 4), 1e-5)
 
 
-def test_a_student_comes_near_to_its_teacher(place, tmp_path):
+def test_a_student_comes_near_to_its_teacher(folder, tmp_path):
     """Of text alone: the labels have no part in the loss."""
-    options = {"teacher": place / "teacher-1", "teacher_weight": 0.9999, "learning_rate": 0.02, "num_train_epochs": 12}
-    run = student(place, tmp_path / "student", **options)
+    options = {"teacher": folder / "teacher-1", "teacher_weight": 0.9999, "learning_rate": 0.02, "num_train_epochs": 12}
+    run = student(folder, tmp_path / "student", **options)
     before = run.trainer.evaluate(run.trainer.train_dataset)["eval_loss"]
     run.trainer.train()
     after = run.trainer.evaluate(run.trainer.train_dataset)["eval_loss"]
     assert after < before / 2
 
 
-def test_what_teachers_find_is_cached(place, tmp_path, monkeypatch):
-    student(place, tmp_path / "first")
+def test_what_teachers_find_is_cached(folder, tmp_path, monkeypatch):
+    student(folder, tmp_path / "first")
     monkeypatch.setattr(OwnTeacher, "pairs", None)
-    student(place, tmp_path / "second")
+    student(folder, tmp_path / "second")
     with pytest.raises(TypeError):
-        student(place, tmp_path / "third", teacher=place / "teacher-2")
+        student(folder, tmp_path / "third", teacher=folder / "teacher-2")
 
 
-def test_the_loss_counts_all_words_of_texts(place, tmp_path):
-    trainer = student(place, tmp_path / "student").trainer
+def test_the_loss_counts_all_words_of_texts(folder, tmp_path):
+    trainer = student(folder, tmp_path / "student").trainer
     batch = trainer.data_collator([trainer.train_dataset[-1], trainer.train_dataset[0]])
     assert int(trainer._get_num_items_in_batch([batch], CPU)) == int(batch["attention_mask"].sum())
 
 
-def test_a_batch_without_words_has_no_loss(place, tmp_path):
+def test_a_batch_without_words_has_no_loss(folder, tmp_path):
     for kind in ("lstm-crf", "bilstm-cnn"):
-        trainer = student(place, tmp_path / kind, model_type=kind).trainer
+        trainer = student(folder, tmp_path / kind, model_type=kind).trainer
         empty = {"tokens": [], "ner_tags": [], TEACHER_PAIRS: b""}
         assert trainer.model(**trainer.data_collator([empty]), teacher_weight=0.5).loss == 0
 
 
-def test_faults_give_one_sentence(place, tmp_path):
+def test_faults_give_one_sentence(folder, tmp_path):
     (tmp_path / "text.txt").write_bytes(b"\n \n")
     with pytest.raises(ValueError, match="has no words"):
-        student(place, tmp_path / "student", teacher_text=tmp_path / "text.txt")
+        student(folder, tmp_path / "student", teacher_text=tmp_path / "text.txt")
     with pytest.raises(ValueError, match="A Stack-LSTM cannot learn from a teacher"):
-        student(place, tmp_path / "student", model_type="stack-lstm")
+        student(folder, tmp_path / "student", model_type="stack-lstm")
     with pytest.raises(ValueError, match="teacher_text needs a model that labels it"):
-        runs.ready(place / "towns", tmp_path / "student", teacher_text=place / "text.txt")
+        runs.ready(folder / "towns", tmp_path / "student", teacher_text=folder / "text.txt")
 
 
-def test_a_teacher_of_other_types_is_refused(place, tmp_path):
+def test_a_teacher_of_other_types_is_refused(folder, tmp_path):
     (tmp_path / "train.txt").write_text("Ann B-PERSON\nsleeps O\n")
     with pytest.raises(ValueError, match=r"has the labels .*, without B-PERSON of the student; name a teacher with"):
-        runs.ready(tmp_path, tmp_path / "student", teacher=place / "teacher-1", hold_out=0, **SMALL)
+        runs.ready(tmp_path, tmp_path / "student", teacher=folder / "teacher-1", hold_out=0, **SMALL)
 
 
-def test_a_command_trains_with_teachers(place, script, tmp_path):
+def test_a_command_trains_with_teachers(folder, script, tmp_path):
     (tmp_path / "student.yaml").write_text("model_type: lstm-crf\nhidden_size: 8\nword_dim: 6\nnum_train_epochs: 1\n")
-    words = [tmp_path / "student.yaml", "--teacher", place / "teacher-1", place / "teacher-2"]
-    words += ["--dataset", place / "towns"]
-    words += ["--text", place / "text.txt", "--use_cpu", "true", "--output_dir", tmp_path / "small"]
+    words = [tmp_path / "student.yaml", "--teacher", folder / "teacher-1", folder / "teacher-2"]
+    words += ["--dataset", folder / "towns"]
+    words += ["--text", folder / "text.txt", "--use_cpu", "true", "--output_dir", tmp_path / "small"]
     assert "saved in" in helpers.ok(script("train", *words))
     facts = read_facts(tmp_path / "small")
     assert {name: entry["name"] for name, entry in facts["inputs"].items()} == {
@@ -132,7 +132,7 @@ def test_a_command_trains_with_teachers(place, script, tmp_path):
     # Texts of teachers are no training sentences.
     assert facts["data"]["splits"]["train"]["sentences"] == 42
     assert "--teacher teacher-1 teacher-2" in facts["command"]
-    assert str(place) not in (tmp_path / "small" / "facts.json").read_text()
+    assert str(folder) not in (tmp_path / "small" / "facts.json").read_text()
 
 
 def test_texts_may_be_in_any_format_that_tag_reads(tmp_path):

@@ -14,7 +14,7 @@ REDUCTIONS = ("token", "sentence", "sum")
 
 def tiny_data() -> Dataset:
     """Four sentences of different lengths, the last without any label."""
-    tags = [[(7 * place + number) % len(LABELS) for place in range(len(s))] for number, s in enumerate(SENTENCES)]
+    tags = [[(7 * index + number) % len(LABELS) for index in range(len(s))] for number, s in enumerate(SENTENCES)]
     tags[-1] = [-100] * len(tags[-1])
     return Dataset.from_dict({"tokens": SENTENCES, "ner_tags": tags})
 
@@ -29,22 +29,42 @@ def one_step(folder, tokenizer, reduction: str, **arguments) -> dict[str, torch.
     return {name: value.detach().clone() for name, value in trainer.model.state_dict().items()}
 
 
-def test_the_trainer_scores_models_by_f1_also_those_that_it_builds(tmp_path, tokenizer):
-    options = {"train_dataset": tiny_data(), "eval_dataset": tiny_data(), "processing_class": tokenizer}
-    arguments = TaggerTrainingArguments(str(tmp_path), use_cpu=True)
-    trainer = TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options)
-    assert (trainer.args.metric_for_best_model, trainer.args.greater_is_better) == ("f1", True)
-    assert "eval_f1" in trainer.evaluate()
-    for data, metric in ((tiny_data(), "f1"), ({"a": tiny_data(), "b": tiny_data()}, "a_f1"), (None, "loss")):
-        model_init = {"model_init": lambda: build_model("bilstm-cnn", tokenizer)}
-        trainer = TaggerTrainer(args=arguments, **model_init, **options | {"eval_dataset": data})
-        assert trainer.args.metric_for_best_model == metric
-        assert data is None or f"eval_{metric}" in trainer.evaluate()
-    wrong = TaggerTrainingArguments(str(tmp_path), use_cpu=True, metric_for_best_model="b_f1")
+@pytest.fixture
+def trainer_of(tmp_path, tokenizer):
+    """Build a trainer with the defaults of taggers."""
+
+    def build(data, build_itself=False, **arguments):
+        def model():
+            return build_model("bilstm-cnn", tokenizer)
+
+        return TaggerTrainer(
+            None if build_itself else model(),
+            TaggerTrainingArguments(str(tmp_path), use_cpu=True, **arguments),
+            model_init=model if build_itself else None,
+            train_dataset=tiny_data(),
+            eval_dataset=data,
+            processing_class=tokenizer,
+        )
+
+    return build
+
+
+@pytest.mark.parametrize("build_itself", [False, True])
+@pytest.mark.parametrize(("splits", "metric"), [(None, "f1"), ("ab", "a_f1")])
+def test_models_are_selected_by_f1(trainer_of, build_itself, splits, metric):
+    trainer = trainer_of({name: tiny_data() for name in splits} if splits else tiny_data(), build_itself)
+    assert (trainer.args.metric_for_best_model, trainer.args.greater_is_better) == (metric, True)
+    assert f"eval_{metric}" in trainer.evaluate()
+
+
+def test_without_validation_data_nothing_is_evaluated(trainer_of):
+    trainer = trainer_of(None)
+    assert (trainer.args.metric_for_best_model, trainer.args.eval_strategy) == ("loss", "no")
+
+
+def test_a_metric_of_no_split_is_refused(trainer_of):
     with pytest.raises(ValueError, match="metric_for_best_model='b_f1' is unknown"):
-        TaggerTrainer(build_model("bilstm-cnn", tokenizer), wrong, **options)
-    trainer = TaggerTrainer(build_model("bilstm-cnn", tokenizer), arguments, **options | {"eval_dataset": None})
-    assert (trainer.args.eval_strategy, arguments.eval_strategy) == ("no", "epoch")
+        trainer_of(tiny_data(), metric_for_best_model="b_f1")
 
 
 def test_metrics_of_the_user_have_the_usual_number_of_unlabelled_words(tmp_path, tokenizer):

@@ -40,7 +40,7 @@ def test_reduced_vectors_keep_the_most_variance_and_are_scaled():
 
 def test_missing_layers_are_refused():
     for encode in (lambda: encode_words(["a"], ENCODERS["bert"], [2, 4]), lambda: encode_pieces(ENCODERS["bert"], [4])):
-        with pytest.raises(DataError, match="the encoder has the layers 0 to 3"):
+        with pytest.raises(ValueError, match="the encoder has the layers 0 to 3"):
             encode()
 
 
