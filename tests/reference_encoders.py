@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import reference_grn
-import reference_id_cnn
 import references as ref
 
 
@@ -42,6 +41,23 @@ def cnn_lstm_crf(weights, config, x):
     return with_attention(weights, config, states)
 
 
+def id_cnn_iterations(weights, config, x):
+    """The states after every application of the block (strubell2017): features (T, d) to (T, h) each."""
+    states = np.maximum(reference_grn.convolution(x, weights["encoder.input.weight"], weights["encoder.input.bias"]), 0)
+    results = []
+    for _ in range(config.iterations):
+        for n, dilation in enumerate(config.dilations):
+            weight, bias = weights[f"encoder.block.{n}.weight"], weights[f"encoder.block.{n}.bias"]
+            states = np.maximum(reference_grn.convolution(states, weight, bias, dilation), 0)
+        results.append(states)
+    return results
+
+
+def id_cnn(weights, config, x):
+    """The states after the last iteration (strubell2017): (T, d) to (T, h)."""
+    return id_cnn_iterations(weights, config, x)[-1]
+
+
 ENCODERS = {
     "bilstm-cnn": li2020,
     "cross-bilstm-cnn": li2020,
@@ -49,7 +65,7 @@ ENCODERS = {
     "lstm-crf": lstm_crf,
     "cnn-lstm-crf": cnn_lstm_crf,
     "grn": reference_grn.encode,
-    "id-cnn": reference_id_cnn.encode,
+    "id-cnn": id_cnn,
 }
 
 

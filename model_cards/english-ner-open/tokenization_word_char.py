@@ -219,7 +219,9 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """Raise, except for the two special tokens: a new word needs a vector."""
         if all(str(token) in (PAD, UNKNOWN) for token in new_tokens):
             return super()._add_tokens(new_tokens, special_tokens)
-        raise NotImplementedError("Continue training from the model on data with the new words; add_tokens would not give them vectors.")
+        raise NotImplementedError(
+            "Continue training from the model on data with the new words; add_tokens would not give them vectors."
+        )
 
     def tokenize(
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any

@@ -215,6 +215,14 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """Raise: `from_corpus` builds a tokenizer."""
         raise NotImplementedError("Build a tokenizer with WordCharTokenizer.from_corpus.")
 
+    def _add_tokens(self, new_tokens: Sequence[Any], special_tokens: bool = False) -> int:
+        """Raise, except for the two special tokens: a new word needs a vector."""
+        if all(str(token) in (PAD, UNKNOWN) for token in new_tokens):
+            return super()._add_tokens(new_tokens, special_tokens)
+        raise NotImplementedError(
+            "Continue training from the model on data with the new words; add_tokens would not give them vectors."
+        )
+
     def tokenize(
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
     ) -> list[str]:

@@ -17,12 +17,12 @@ def spans(text, entities):
 
 
 def words(text, tokens):
-    places, at = [], 0
+    offsets, at = [], 0
     for token in tokens.split(" "):
         at = text.index(token, at)
-        places.append((at, at + len(token)))
+        offsets.append((at, at + len(token)))
         at += len(token)
-    return places
+    return offsets
 
 
 def tags(text, entities, tokens):
@@ -156,8 +156,8 @@ def named_spans():
 def gliner():
     records = []
     for text, entities, tokens in TEXTS:
-        places = words(text, tokens)
-        starts, ends = ([place[side] for place in places] for side in (0, 1))
+        offsets = words(text, tokens)
+        starts, ends = ([offset[side] for offset in offsets] for side in (0, 1))
         ner = [[starts.index(start), ends.index(end), label] for start, end, label in spans(text, entities)]
         records.append({"tokenized_text": tokens.split(" "), "ner": ner})
     return records

@@ -154,7 +154,7 @@ class Counts(ReadingLog):
         super().__init__(ReadingOptions())
         self.counts = {WIDENED: 0, OVERLAP: 0}
 
-    def add(self, kind, place, count=1):
+    def add(self, kind, location, count=1):
         self.counts[kind] += count
 
 

@@ -1,4 +1,4 @@
-"""Broken files of every format: one sentence with the place, and the option that remedies it, if there is one."""
+"""Broken files of every format: one sentence with the location, and the option that remedies it, if there is one."""
 
 import gzip
 import json
@@ -45,7 +45,7 @@ def spans(*spans, text="Ann  Lee.", **more):
 
 WORDS = {"tokens": ["Ann"], "tags": ["B-PER"]}
 
-#: By format: the name of the file, and the faults: its content, the place after its name, a part of the message, and
+#: By format: the name of the file, and the faults: its content, the location after its name, a part of the message, and
 #: options.
 FAULTS = {
     "columns": (
@@ -216,18 +216,18 @@ def test_faults_are_reported_with_their_place(write, kind):
     if kind == "spaCy":
         pytest.importorskip("spacy")
     write("Ann left.", "x.txt")  # the text of BRAT's annotation
-    for content, place, fact, *options in faults:
+    for content, location, fact, *options in faults:
         path = write(content, name)
         with pytest.raises(DataError) as error:
             load_corpus(path, **(options[0] if options else {}))
         message = str(error.value)
-        assert message.startswith(f"{path}{place}") and fact in message.removeprefix(str(path)), message
+        assert message.startswith(f"{path}{location}") and fact in message.removeprefix(str(path)), message
         assert message.endswith(".") and "\n" not in message
 
 
 PREDICTED = '{"data": {"text": "Ann"}, "predictions": [{"result": []}]}'
 TWO = {"train.conll": GOOD, "dev.conll": GOOD}
-#: Files, the place below their folder, and a part of the message.
+#: Files, the location below their folder, and a part of the message.
 FOLDERS = [
     ({}, "", "no labelled data"),
     ({"config.json": "{}", "model.safetensors": ""}, "", "is a model"),
@@ -258,14 +258,14 @@ FOLDERS = [
 
 
 def test_faults_of_folders_are_reported(write, tmp_path):
-    for number, (files, place, fact) in enumerate(FOLDERS):
+    for number, (files, location, fact) in enumerate(FOLDERS):
         folder = tmp_path / str(number)
         folder.mkdir()
         for name, content in files.items():
             write(content, f"{number}/{name}")
         with pytest.raises(DataError) as error:
             load_corpus(folder)
-        assert str(error.value).startswith(f"{folder}{place}") and fact in str(error.value), error.value
+        assert str(error.value).startswith(f"{folder}{location}") and fact in str(error.value), error.value
 
 
 def test_damaged_saved_datasets_are_refused(tmp_path):

@@ -293,9 +293,9 @@ def test_the_shipped_model_gives_the_labels_of_tagger_on_wnut17(corpora):
         exported = onnx_model(tagger.model, precision)
         session, sizes[precision] = session_of(exported), exported.ByteSize()
         labels_of_words = np.empty(len(words.row), dtype=names.dtype)
-        for inputs, mask, place in tagger.batches(words, 64):
+        for inputs, mask, index in tagger.batches(words, 64):
             labels = run(session, {**inputs, "attention_mask": mask.long()})[0]
-            labels_of_words[place.numpy()] = names[labels[mask.numpy()]]
+            labels_of_words[index.numpy()] = names[labels[mask.numpy()]]
         assert np.mean(labels_of_words == np.concatenate(wanted)) >= least, precision
     # The vectors of words and pieces are in 4 bits in each of them, and the other weights were saved in 16.
     assert sizes["int8"] < sizes["fp16"] == sizes["fp32"] <= 10e6

@@ -30,10 +30,10 @@ import {{ WordTokenizer }} from {json.dumps("file://" + SCRIPT)};
 const {{ facts, texts }} = JSON.parse(readFileSync(0, "utf8"));
 const tokenizer = new WordTokenizer(facts);
 console.log(JSON.stringify(texts.map((text) => {{
-  const places = tokenizer.words(text);
+  const offsets = tokenizer.words(text);
   const {{ input_ids: [ids], char_ids: [charIds, [, width]], word_index: [index] }} =
-    tokenizer.inputs(places.map(([a, b]) => text.slice(a, b)));
-  return [places, ...[ids, charIds, index].map((values) => Array.from(values, Number)), width];
+    tokenizer.inputs(offsets.map(([a, b]) => text.slice(a, b)));
+  return [offsets, ...[ids, charIds, index].map((values) => Array.from(values, Number)), width];
 }})));
 """
 #: Tags texts in the page, and times it.
@@ -97,9 +97,9 @@ def test_words_and_ids_in_javascript_are_those_in_python(node, policies):
     command = [node, "--input-type=module", "-e", IN_NODE]
     done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    for text, (places, ids, char_ids, index, width) in zip(texts, json.loads(done.stdout), strict=True):
+    for text, (offsets, ids, char_ids, index, width) in zip(texts, json.loads(done.stdout), strict=True):
         words = tokenizer.words_of([text], False)
-        assert places == in_units(text, words.offsets.tolist()), repr(text[:100])
+        assert offsets == in_units(text, words.offsets.tolist()), repr(text[:100])
         assert index == words.row.tolist()
         assert ids == words.input_ids.tolist(), repr(text[:100])
         assert width == words.char_ids.shape[1]
@@ -110,8 +110,8 @@ def test_words_and_ids_in_javascript_are_those_in_python(node, policies):
 ENTITIES_IN_NODE = f"""
 import {{ readFileSync }} from "node:fs";
 import {{ Tagger }} from {json.dumps("file://" + SCRIPT)};
-const {{ facts, text, places, labels, logProbs }} = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify(new Tagger(null, null, facts).entities(text, places, labels, logProbs)));
+const {{ facts, text, offsets, labels, logProbs }} = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(new Tagger(null, null, facts).entities(text, offsets, labels, logProbs)));
 """
 
 
@@ -125,7 +125,7 @@ def test_entities_in_javascript_are_those_in_python(node, tokenizer, min_score):
     labels = chooser.integers(0, len(LABELS), len(words.row))
     log_probs = -chooser.exponential(0.3, (len(labels), 2)).astype(np.float32)
     tagger.label_words = lambda *_, **__: (labels.copy(), log_probs)
-    sent = {"facts": page_facts(config, tokenizer), "text": text, "places": in_units(text, words.offsets.tolist())}
+    sent = {"facts": page_facts(config, tokenizer), "text": text, "offsets": in_units(text, words.offsets.tolist())}
     sent |= {"labels": labels.tolist(), "logProbs": log_probs.flatten().tolist()}
     command = [node, "--input-type=module", "-e", ENTITIES_IN_NODE]
     done = subprocess.run(command, input=json.dumps(sent), capture_output=True, text=True, timeout=60)
@@ -217,10 +217,8 @@ def test_a_text_that_fails_does_not_stop_the_page(node, tmp_path, packages, toke
 
 def test_the_page_allows_its_own_files_alone():
     folder = files("hf_xorner.export") / "page"
-    page, code = (
-        (folder / "index.html").read_text(),
-        "".join((folder / name).read_text() for name in ("page.js", "tagger.js")),
-    )
+    page = (folder / "index.html").read_text()
+    code = (folder / "page.js").read_text() + (folder / "tagger.js").read_text()
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy"\s+content="([^"]+)"', page)
     allowed = dict(directive.split(" ", 1) for directive in policy.split("; "))
     assert allowed.pop("script-src") == "'self' 'wasm-unsafe-eval'"  # page.js, its modules, and ONNX Runtime

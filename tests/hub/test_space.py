@@ -49,9 +49,9 @@ def taggers(models):
 
 
 @pytest.fixture(scope="module")
-def places(models, tmp_path_factory):
+def written(models, tmp_path_factory):
     """The files, written for one of the models; any other fits them as well."""
-    folder = tmp_path_factory.mktemp("places") / "places"
+    folder = tmp_path_factory.mktemp("written") / "written"
     write_space(models["att-bilstm-cnn"], "me/my-tagger", folder, revision="v1")
     return folder
 
@@ -86,7 +86,7 @@ def constants(path):
 
 
 def test_the_command_writes_the_files(models, script, tmp_path):
-    out = tmp_path / "some places"
+    out = tmp_path / "some folder"
     options = [models["grn"], "--repo_id", "me/my.tagger_2", "--space", out, "--tag", "v7"]
     code, printed, errors = script("publish", *options)
     assert code == 0, errors
@@ -102,7 +102,7 @@ def test_the_command_writes_the_files(models, script, tmp_path):
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"has no config\.json"):
-        write_space(tmp_path / "missing", "me/x", tmp_path / "places")
+        write_space(tmp_path / "missing", "me/x", tmp_path / "written")
 
 
 def test_examples_cannot_become_code(models, tmp_path):
@@ -138,7 +138,7 @@ print(json.dumps([handler(request) for request in json.loads(sys.argv[3])]))
 """
 
 
-def test_the_handler_works_without_the_package(places, models, taggers, tmp_path):
+def test_the_handler_works_without_the_package(written, models, taggers, tmp_path):
     requests = [
         {"inputs": TEXT},
         {"inputs": [TEXT, "", "Nobody"]},
@@ -146,7 +146,7 @@ def test_the_handler_works_without_the_package(places, models, taggers, tmp_path
         {"inputs": HOSTILE, "options": {"wait_for_model": True}, "parameters": None},
         {"inputs": []},
     ]
-    answers = answer_of(ASK, places / "model/handler.py", models["grn"], json.dumps(requests), home=tmp_path)
+    answers = answer_of(ASK, written / "model/handler.py", models["grn"], json.dumps(requests), home=tmp_path)
     assert answers.pop() == []
     assert [len(entities) > 0 for entities in answers[1]][:2] == [True, False]
     for request, answer in zip(requests, answers, strict=False):
@@ -161,10 +161,10 @@ def rounded(value):
     return {name: round(inner, 4) if name == "score" else inner for name, inner in value.items()}
 
 
-def test_the_handler_is_published_with_the_model(models, places, tmp_path):
+def test_the_handler_is_published_with_the_model(models, written, tmp_path):
     folder = shutil.copytree(models["grn"], tmp_path / "tagger")
     before = published_files(folder)
-    shutil.copytree(places / "model", folder, dirs_exist_ok=True)
+    shutil.copytree(written / "model", folder, dirs_exist_ok=True)
     assert set(published_files(folder)) == {*before, "handler.py", "requirements.txt"}
 
 
@@ -185,9 +185,9 @@ print(json.dumps(answers))
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("gradio") is None, reason='gradio is not installed: pip install ".[space]"')
-def test_the_page_matches_the_pipeline(places, models, taggers, tmp_path):
+def test_the_page_matches_the_pipeline(written, models, taggers, tmp_path):
     texts = [TEXT, HOSTILE, "", "Nobody", f"{TEXT}\n{TEXT}"]
-    answers = answer_of(CALL, places / "space/app.py", json.dumps(texts), *models.values(), home=tmp_path)
+    answers = answer_of(CALL, written / "space/app.py", json.dumps(texts), *models.values(), home=tmp_path)
     for tagger, answer in zip(taggers.values(), answers, strict=True):
         for text, (pieces, rows, _), maps in zip(texts, answer["entities"], answer["maps"], strict=True):
             assert "".join(piece for piece, _ in pieces) == text

@@ -27,7 +27,7 @@ print("\\n" + json.dumps([transformers.__version__, transformers.__file__, found
 """
 
 
-def places(tagged):
+def spans(tagged):
     return [[(entity["entity_group"], entity["start"], entity["end"]) for entity in entities] for entities in tagged]
 
 
@@ -48,12 +48,12 @@ def test_a_published_folder_loads_under_another_transformers(library, tokenizer,
     for kind, decoder in KINDS.items():
         saved = tmp_path / kind
         Tagger(lively_model(kind, tokenizer, decoder), tokenizer).save_pretrained(saved)
-        expected = places(pipeline("ner", model=str(saved), aggregation_strategy="simple")(TEXTS))
+        expected = spans(pipeline("ner", model=str(saved), aggregation_strategy="simple")(TEXTS))
         assert any(expected)
         command = [sys.executable, "-c", TAG, str(saved), json.dumps(TEXTS)]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-3000:]
-        version, path, places_there = json.loads(done.stdout.splitlines()[-1])
+        version, path, spans_there = json.loads(done.stdout.splitlines()[-1])
         assert path.startswith(str(tmp_path / "site"))
         assert version.startswith(f"{lowest['transformers']}.") == (library == "oldest")
-        assert places(places_there) == expected
+        assert spans(spans_there) == expected

@@ -193,10 +193,10 @@ def test_span_probabilities_match_enumeration_of_paths(chain):
         for row, length, scores in each_sentence(chain):
             paths, shares = oracle.probabilities(*scores)
             tags = path[row, :length].numpy()
-            for place in (sentence == row).nonzero().flatten().tolist():
-                span = slice(begin[place], end[place])
+            for index in (sentence == row).nonzero().flatten().tolist():
+                span = slice(begin[index], end[index])
                 expected = shares[(paths[:, span] == tags[span]).all(1)].sum()
-                helpers.close(log_prob[place].exp(), expected, 1e-10)
+                helpers.close(log_prob[index].exp(), expected, 1e-10)
 
 
 # --- The best path ----------------------------------------------------------------------------------------------------

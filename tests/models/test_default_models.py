@@ -71,12 +71,12 @@ def recorded_inputs(model, batch):
 
 def test_dropout_is_applied_in_three_places(tokenizer):
     names = ("char_dropout", "feature_dropout", "dropout")
-    for place, name in zip(("chars", "inputs", "states"), names, strict=True):
+    for location, name in zip(("chars", "inputs", "states"), names, strict=True):
         model = build_model("cnn-lstm-crf", tokenizer, **without_dropout("cnn-lstm-crf") | {name: 0.5}).train()
         seen = recorded_inputs(model, helpers.pad(helpers.random_sentences(model.config, [30] * 20), labels=True))
         for where, values in seen.items():
             share = (values == 0).float().mean().item()
-            assert share == pytest.approx(0.5 if where == place else 0.0, abs=0.03), (name, where)
+            assert share == pytest.approx(0.5 if where == location else 0.0, abs=0.03), (name, where)
 
 
 @pytest.mark.parametrize("initializer", ["uniform", "glorot"])

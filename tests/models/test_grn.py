@@ -66,7 +66,7 @@ def test_initial_weights_are_kaiming_uniform():
         "features.words.weight": 100,
         "features.chars.embedding.weight": 30,
         "features.chars.convolutions.0.weight": 3 * 30,
-        **{f"encoder.context.convolutions.{place}.weight": 130 * width for place, width in enumerate((1, 3, 5))},
+        **{f"encoder.context.convolutions.{index}.weight": 130 * width for index, width in enumerate((1, 3, 5))},
         "encoder.relation.projection.weight": 2 * 400,
         "classifier.weight": 400,
     }

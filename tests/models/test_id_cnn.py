@@ -5,7 +5,7 @@ from itertools import cycle
 import helpers
 import numpy as np
 import pytest
-import reference_id_cnn
+import reference_encoders
 import references as ref
 import torch
 from conftest import LABELS, build_model
@@ -13,8 +13,6 @@ from conftest import LABELS, build_model
 LENGTHS = (9, 1, 4, 6)
 VARIANTS = {
     "ID-CNN": {},
-    "one iteration": {"iterations": 1},
-    "one convolution, often": {"iterations": 4, "dilations": (2,)},
     "doubling": {"iterations": 2, "dilations": (1, 2, 4, 8, 1)},
     "wide filters": {"filter_width": 5},
     "characters": {"char_features": "cnn", "casing_features": True, "shape_dim": 0},
@@ -34,7 +32,7 @@ def reference_scores(weights, model, sentence):
     features = ref.word_features(weights, ids, chars, model.config)
     return [
         states @ weights["classifier.weight"].T + weights["classifier.bias"]
-        for states in reference_id_cnn.iterations(weights, model.config, features)
+        for states in reference_encoders.id_cnn_iterations(weights, model.config, features)
     ]
 
 

@@ -106,11 +106,11 @@ def test_every_cell_matches_its_equations(any_layer, inputs):
 def test_distinct_words_give_the_same_states_block_by_block(any_layer, words_in_block, monkeypatch):
     if isinstance(any_layer, BiRnnLayer):
         pytest.skip("reads features alone")
-    table, place = torch.randn(3, INPUT, dtype=torch.float64), torch.randint(3, (len(LENGTHS), TIME))
+    table, index = torch.randn(3, INPUT, dtype=torch.float64), torch.randint(3, (len(LENGTHS), TIME))
     monkeypatch.setattr(recurrent, "WORDS_IN_BLOCK", words_in_block)
     with torch.inference_mode():
-        expected = any_layer(both_directions(table[place]), LENGTHS)
-        states = any_layer(DistinctWords(any_layer.word_products(table), place), LENGTHS)
+        expected = any_layer(both_directions(table[index]), LENGTHS)
+        states = any_layer(DistinctWords(any_layer.word_products(table), index), LENGTHS)
     torch.testing.assert_close(within(states), within(expected), rtol=0, atol=1e-12)
 
 

@@ -9,7 +9,6 @@ import tiny_encoders
 import torch
 from accelerate import (
     cpu_offload,
-    disk_offload,
     init_empty_weights,
     load_checkpoint_and_dispatch,
 )
@@ -43,14 +42,6 @@ def test_models_built_on_the_meta_device_can_be_loaded(kind, include_buffers, to
     assert {parameter.device.type for parameter in empty.parameters()} == {"meta"}
     loaded = load_checkpoint_and_dispatch(empty, str(tmp_path / "model.safetensors"), device_map={"": "cpu"})
     assert_computes_the_same(loaded.eval(), model)
-
-
-@pytest.mark.parametrize(("kind", "offload_buffers"), list(zip(OFFLOADABLE, cycle([False, True]))))
-def test_models_can_be_offloaded_to_memory_and_to_disk(kind, offload_buffers, tokenizer, tmp_path):
-    model = built(kind, tokenizer)
-    options = {"execution_device": torch.device("cpu"), "offload_buffers": offload_buffers}
-    assert_computes_the_same(cpu_offload(copy.deepcopy(model), **options), model)
-    assert_computes_the_same(disk_offload(copy.deepcopy(model), tmp_path, **options), model)
 
 
 @pytest.mark.parametrize(("kind", "on_disk"), list(zip(OFFLOADABLE, cycle(["features", "decoder"]))))

@@ -147,8 +147,8 @@ def carried(weights):
         "decoder.start": weights["transitions"][:tags, START],
         "decoder.end": weights["transitions"][END, :tags],
     }
-    for place, width in enumerate(widths_of(weights)):
-        name = f"encoder.context.convolutions.{place}"
+    for number, width in enumerate(widths_of(weights)):
+        name = f"encoder.context.convolutions.{number}"
         tensors[f"{name}.weight"] = weights[f"conv_{width}"].squeeze(1).transpose(1, 2)
         tensors[f"{name}.bias"] = weights[f"conv_{width}.bias"]
     return tensors

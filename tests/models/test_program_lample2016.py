@@ -72,8 +72,8 @@ def batch_of(sentences, width):
     for row, (words, spellings, names) in enumerate(sentences):
         ids[row, : len(words)] = torch.tensor(words)
         labels[row, : len(words)] = torch.tensor([LABELS.index(name) for name in names])
-        for place, spelling in enumerate(spellings):
-            chars[row, place, : len(spelling)] = torch.tensor(spelling)
+        for index, spelling in enumerate(spellings):
+            chars[row, index, : len(spelling)] = torch.tensor(spelling)
     return {"input_ids": ids, "char_ids": chars, "labels": labels}
 
 
@@ -387,9 +387,9 @@ def model_of_parser(weights, release, forget_bias):
         parts = {part: torch.stack([below[part], above[part]]) for part in below if part != "weight_ih"}
         return parts | {"weight_ih": below["weight_ih"], "weight_up": above["weight_ih"][None], "start": weights[start]}
 
-    def bilayer(first, second, place):
+    def bilayer(first, second, prefix):
         parts = lstm(first, 0), lstm(second, 0)
-        return {f"{place}.{part}": torch.stack([parts[0][part], parts[1][part]]) for part in parts[0]}
+        return {f"{prefix}.{part}": torch.stack([parts[0][part], parts[1][part]]) for part in parts[0]}
 
     stacks = {"output": "output_guard", "stack": "stack_guard", "buffer": "buffer_guard", "history": "action_start"}
     scorer = {

@@ -100,14 +100,16 @@ class Program:
         )
         vectors = self.weights["characters"][[CHARACTERS.index(character) for character in known]]
         types = torch.zeros(WORDS_LENGTH, 4, dtype=torch.float64)
-        for place, character in enumerate(cut):
-            types[place] = self.character_type(character)
+        for position, character in enumerate(cut):
+            types[position] = self.character_type(character)
         rows = torch.cat([vectors, types], -1)
         vectors_of_chars = []
         for width in (1, 2, 3):
             kernel = self.weights[f"filter {width}"]
-            places = range(WORDS_LENGTH - width + 1)
-            windows = torch.stack([rows[place : place + width] for place in places])  # (places, width, d)
+            positions = range(WORDS_LENGTH - width + 1)
+            windows = torch.stack(
+                [rows[position : position + width] for position in positions]
+            )  # (positions, width, d)
             vectors_of_chars.append(torch.tensordot(windows, kernel, dims=2).amax(0))
         return torch.cat(vectors_of_chars)
 
@@ -156,23 +158,23 @@ class Program:
     def loss(self, sentences, gold):
         """Cross-entropy, summed over the words of all sentences and divided by their number."""
         total = sum(
-            -self.logits(words).log_softmax(-1)[place, TAGS.index(tag)]
+            -self.logits(words).log_softmax(-1)[position, TAGS.index(tag)]
             for words, tags in zip(sentences, gold, strict=True)
-            for place, tag in enumerate(tags)
+            for position, tag in enumerate(tags)
         )
         return total / sum(map(len, gold))
 
     def entities(self, words):
         """The decoded entities (type, start, end): an open B-, then I- and E- of its type; all else is dropped."""
         spans, start, kind = set(), None, None
-        for place, tag in enumerate(TAGS[index] for index in self.logits(words).argmax(-1)):
+        for position, tag in enumerate(TAGS[index] for index in self.logits(words).argmax(-1)):
             letter, _, name = tag.partition("-")
             if letter == "S":
-                spans.add((name, place, place + 1))
+                spans.add((name, position, position + 1))
             if letter == "E" and start is not None and kind == name:
-                spans.add((name, start, place + 1))
+                spans.add((name, start, position + 1))
             if letter == "B":
-                start, kind = place, name
+                start, kind = position, name
             elif letter != "I" or kind != name:
                 start = kind = None
         return spans
@@ -270,7 +272,7 @@ def test_loss_and_gradients_match_the_program(model_type, program_tokenizer):
 
 @pytest.mark.parametrize("model_type", LI2020)
 def test_dropout_is_where_the_program_has_it(model_type, program_tokenizer):
-    """On every layer's input and state, and on the top layer's output: one mask a batch, direction and place."""
+    """On every layer's input and state, and on the top layer's output: one mask a batch, direction and location."""
     weights, model = drawn(model_type, 2), build(model_type, program_tokenizer, dropout=0.35).train()
     drawn_masks, draw = [], VariationalDropout.mask
     torch.manual_seed(0)  # masks of so few values may be all zeros or have none
@@ -282,8 +284,8 @@ def test_dropout_is_where_the_program_has_it(model_type, program_tokenizer):
     batch = {**batch_of(program_tokenizer, SENTENCES), "labels": public_labels(GOLD)}
     with mock.patch.object(VariationalDropout, "mask", recorded):
         loss = functional_call(model, carried(weights, model, program_tokenizer), kwargs=batch).loss
-    places = [(0, "state"), (0, "input"), (1, "state"), (1, "input"), (1, "output")]
-    masks = dict(zip(places, drawn_masks, strict=True))
+    locations = [(0, "state"), (0, "input"), (1, "state"), (1, "input"), (1, "output")]
+    masks = dict(zip(locations, drawn_masks, strict=True))
     assert all(mask.shape[:2] == (2, 1) and 0 < mask.count_nonzero() < mask.numel() for mask in masks.values())
     helpers.close(loss, Program(model_type, weights, masks).loss(SENTENCES, GOLD).detach(), 1e-12)
 

@@ -49,10 +49,10 @@ def weights():
 def convolution(states, weight, bias, dilation):
     """A convolution of width 3 and ReLU over states (T, d), zeros beyond."""
     results = []
-    for place in range(len(states)):
+    for position in range(len(states)):
         result = bias
         for offset in range(3):
-            neighbour = place + (offset - 1) * dilation
+            neighbour = position + (offset - 1) * dilation
             if 0 <= neighbour < len(states):
                 result = result + states[neighbour] @ weight[offset]
         results.append(result.relu())

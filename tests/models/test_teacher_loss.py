@@ -61,31 +61,32 @@ def pairs_of(model, batch):
         return model.decoder.pair_posterior(model.score(encoded.states), lengths, encoded.states)
 
 
-@pytest.mark.parametrize(("variant", "fields"), MODELS, ids=str)
-def test_the_loss_of_a_model_has_both_parts(variant, fields, tokenizer):
-    model = build_model(variant, tokenizer, **{**without_dropout(variant), **fields}).double()
-    teacher = build_model(variant, tokenizer, seed=1, **{**without_dropout(variant), **fields}).double()
-    sentences = helpers.random_sentences(model.config, (4, 2, 1))
-    batch = helpers.pad(sentences, labels=True)
-    labels = batch.pop("labels")
-    pairs, student_pairs = pairs_of(teacher, batch), pairs_of(model, batch)
-    with torch.no_grad():
-        of_labels = model(**batch, labels=labels).loss
-        losses = {
-            weight: model(**batch, labels=labels, teacher_pairs=pairs, teacher_weight=weight).loss
-            for weight in (0.0, 0.25, 1.0)
-        }
-    helpers.close(losses[0.0], of_labels, 1e-9)
-    helpers.close(losses[0.25], 0.75 * losses[0.0] + 0.25 * losses[1.0], 1e-9)
+@pytest.fixture(params=MODELS, ids=str)
+def student_and_teacher(request, tokenizer):
+    variant, fields = request.param
+    fields = without_dropout(variant) | fields
+    return [build_model(variant, tokenizer, seed=seed, **fields).double() for seed in range(2)]
+
+
+@torch.no_grad()
+def test_the_loss_is_the_weighted_sum_of_that_of_labels_and_that_of_the_teacher(student_and_teacher):
+    student, teacher = student_and_teacher
+    batch = helpers.labelled_batch(student)
+    pairs = pairs_of(teacher, batch)
+    of_labels, mixed, of_teacher = (
+        student(**batch, teacher_pairs=pairs, teacher_weight=weight).loss for weight in (0.0, 0.25, 1.0)
+    )
+    helpers.close(of_labels, student(**batch).loss, 1e-9)
+    helpers.close(mixed, 0.75 * of_labels + 0.25 * of_teacher, 1e-9)
     # Text without labels has the teacher's part alone.
-    none = torch.full_like(labels, helpers.IGNORED)
-    with torch.no_grad():
-        taught = model(**batch, labels=none, teacher_pairs=pairs, teacher_weight=1.0).loss
-    helpers.close(taught, losses[1.0], 1e-9)
-    # Nothing is nearer to a model's own posterior than the model.
-    model.zero_grad()
-    same = model(**batch, labels=none, teacher_pairs=student_pairs, teacher_weight=1.0).loss
-    same.backward()
+    unlabelled = batch | {"labels": torch.full_like(batch["labels"], helpers.IGNORED)}
+    helpers.close(student(**unlabelled, teacher_pairs=pairs, teacher_weight=1.0).loss, of_teacher, 1e-9)
+
+
+def test_a_model_is_the_best_student_of_itself(student_and_teacher):
+    model, _ = student_and_teacher
+    batch = helpers.labelled_batch(model)
+    model(**batch, teacher_pairs=pairs_of(model, batch), teacher_weight=1.0).loss.backward()
     assert all(weight.grad is None or weight.grad.abs().max() < 1e-8 for weight in model.parameters())
 
 

@@ -70,13 +70,6 @@ def test_tensors_are_integers_of_full_shape_even_when_empty(tokenizer, tensors):
     assert build_model("bilstm-cnn", tokenizer)(**batch).logits.shape[:2] == (0, 0)
 
 
-def test_empty_input_gives_empty_output(tokenizer):
-    cases = (("", False, []), ([""], False, [[]]), ([], False, []), ([[]], True, [[]]), ([[], []], True, [[], []]))
-    for item, given_words, ids in cases:
-        assert tokenizer(item, is_split_into_words=given_words)["input_ids"] == ids
-        assert tokenizer(item, is_split_into_words=given_words, padding=True, truncation=True)["char_ids"] == ids
-
-
 def test_columns_and_truncation_are_as_requested(tokenizer):
     assert list(tokenizer("Ann")) == ["input_ids", "char_ids", "attention_mask"]
     assert "attention_mask" not in tokenizer("Ann", return_attention_mask=False)
