@@ -126,7 +126,7 @@ def test_switches_stand_alone_or_have_a_truth_value():
         assert (options.source, (options.overwrite, options.sizes)) == ("a", expected)
 
 
-def test_positional_arguments_may_have_names_and_any_place():
+def test_positional_arguments_may_have_names_and_any_position():
     @dataclass
     class Options:
         model: str = option(positional=True)

@@ -174,16 +174,6 @@ def test_the_pictures_of_the_readme_show_what_the_model_finds_and_the_measured_s
     assert drawn == (script["FOLDER"] / "peers.svg").read_text(encoding="utf-8"), "run `make pictures`"
 
 
-def test_the_documented_sentences_are_tagged_as_shown():
-    tagger = Tagger.from_pretrained()
-    page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
-    rows = [row.strip("| ").split(" | ") for row in page.split("| sentence | entities |\n|---|---|\n")[1].splitlines()]
-    assert len(rows) == 60
-    for (sentence, shown), entities in zip(rows, tagger([sentence for sentence, _ in rows]), strict=True):
-        shown_entities = ", ".join(f"{entity.label} {entity.text} {entity.score:.2f}" for entity in entities)
-        assert shown == (shown_entities or "–"), sentence
-
-
 def test_the_documented_false_alarms_are_the_measured_ones(script, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     rows = ok(

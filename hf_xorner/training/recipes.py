@@ -29,11 +29,13 @@ class Recipe(NamedTuple):
     options: dict[str, Any]
 
 
+@cache
 def recipe_names() -> list[str]:
     """Return the names of the package's recipes, such as li2020/table1/cross."""
     return [name for name in _packaged() if not is_table(name)]
 
 
+@cache
 def table_names() -> list[str]:
     """Return the names of the package's tables, such as li2020/table1."""
     return [name for name in _packaged() if is_table(name)]
