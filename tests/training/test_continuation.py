@@ -151,44 +151,64 @@ def test_features_do_not_change(kind, tokenizer, tmp_path):
     assert (ids != 1).all()
 
 
-@pytest.fixture
-def vector_file(tmp_path):
-    def write(name, rows):
-        path = tmp_path / name
-        path.write_text("\n".join(f"{word} {a} {b} 0.5" for word, (a, b) in rows.items()))
-        return str(path)
-
-    return write
+def write_vectors(path, rows):
+    path.write_text("\n".join(f"{word} {a} {b} 0.5" for word, (a, b) in rows.items()))
+    return str(path)
 
 
-@pytest.mark.parametrize("use", ["frozen", "tuned", "beside"])
-def test_new_words_with_vectors(use, vector_file, tmp_path):
-    """A word that only had a vector is seen, its other spellings are, and new vectors come for new words."""
-    path = vector_file("first.txt", {"ann": (1, 2), "zeus": (3, 4), "köln": (5, 6), "oslo": (7, 8)})
-    run = RunArguments(model_type="bilstm-cnn", vectors=path, vectors_as=use, fallback=["lower"])
-    fields = {"hidden_size": 8} | ({"word_dim": 4} if use == "beside" else {})
+@pytest.fixture(params=["frozen", "tuned", "beside"])
+def with_vectors(request, tmp_path):
+    """A saved model with vectors, its tokenizer, and the options to continue from it with more vectors."""
+    vectors = {"ann": (1, 2), "zeus": (3, 4), "köln": (5, 6), "oslo": (7, 8)}
+    run = RunArguments(model_type="bilstm-cnn", vectors=write_vectors(tmp_path / "first.txt", vectors))
+    run.vectors_as, run.fallback = request.param, ["lower"]
+    fields = {"hidden_size": 8} | ({"word_dim": 4} if request.param == "beside" else {})
     start = build_new(run, SENTENCES, LABELS, fields)
     Tagger(start.model, start.tokenizer).save_pretrained(tmp_path / "old")
-    old, tokenizer = start.model.eval(), start.tokenizer
-    options = {"vectors": vector_file("more.txt", {"acme": (9, 9), "ann": (0, 0), "Rome": (2, 2)})}
+    more = write_vectors(tmp_path / "more.txt", {"acme": (9, 9), "ann": (0, 0), "Rome": (2, 2)})
+    return start.model.eval(), start.tokenizer, {"folder": tmp_path / "old", "vectors": more}
+
+
+def vectors_of(model, tokenizer, words):
+    """Return the pretrained vectors of words in the vocabulary."""
+    features, vocabulary = model.features, tokenizer.get_vocab()
+    table = features.words if model.config.pretrained_words else features.static
+    return [table.weight[vocabulary[word]].tolist() for word in words]
+
+
+def test_features_do_not_change_with_vectors(with_vectors):
+    old, tokenizer, options = with_vectors
     texts = [["Köln", "köln", "Oslo", "oslo", "runs", "&", "Ann", "Zeus"], *SENTENCES]
-    new, extended_tokenizer = continued(tmp_path / "old", [*NEW_SENTENCES, ["köln"]], **options)
+    new, extended_tokenizer = continued(sentences=[*NEW_SENTENCES, ["köln"]], **options)
     assert torch.equal(features(new, extended_tokenizer, texts), features(old, tokenizer, texts))
-    vocabulary = extended_tokenizer.get_vocab()
-    table = new.features.words.weight if use == "tuned" else new.features.static.weight
-    assert table[vocabulary["Köln"]].tolist() == table[vocabulary["köln"]].tolist() == [5, 6, 0.5]
-    assert vocabulary["köln"] < new.config.trained_vocab_size <= vocabulary["oslo"]
-    # A word that was unknown begins as the unknown word is.
-    for word in {"runs", "&", "Söhne"}:
-        assert torch.equal(new.features.words.weight[vocabulary[word]], old.features.words.weight[1])
-    assert table[vocabulary["ACME"]].tolist() == [9, 9, 0.5]
-    assert table[vocabulary["Rome"]].tolist() == [2, 2, 0.5]
-    assert vocabulary["Rome"] >= new.config.trained_vocab_size
-    if use != "tuned":
-        assert table[vocabulary["Ann"]].tolist() == [1, 2, 0.5]
-        assert new.features.static.has_vector[vocabulary["Rome"]]
-    # With nothing but the head to be trained, only words with vectors are new.
-    _, head_tokenizer = continued(tmp_path / "old", train_only="head", **options)
+
+
+def test_spellings_of_a_word_that_only_had_a_vector_start_from_it(with_vectors):
+    new, tokenizer = continued(sentences=[*NEW_SENTENCES, ["köln"]], **with_vectors[2])
+    assert vectors_of(new, tokenizer, ["Köln", "köln"]) == [[5, 6, 0.5]] * 2
+    assert tokenizer.get_vocab()["köln"] < new.config.trained_vocab_size <= tokenizer.get_vocab()["oslo"]
+
+
+def test_unknown_words_start_from_the_vector_of_unknown_words(with_vectors):
+    new, tokenizer = continued(**with_vectors[2])
+    for word in ("runs", "&", "Söhne"):
+        assert torch.equal(
+            new.features.words.weight[tokenizer.get_vocab()[word]], with_vectors[0].features.words.weight[1]
+        )
+
+
+def test_new_vectors_are_of_new_words_alone(with_vectors):
+    new, tokenizer = continued(**with_vectors[2])
+    assert vectors_of(new, tokenizer, ["ACME", "Rome"]) == [[9, 9, 0.5], [2, 2, 0.5]]
+    assert tokenizer.get_vocab()["Rome"] >= new.config.trained_vocab_size
+    if not new.config.pretrained_words:
+        assert vectors_of(new, tokenizer, ["Ann"]) == [[1, 2, 0.5]]
+        assert new.features.static.has_vector[tokenizer.get_vocab()["Rome"]]
+
+
+def test_only_words_with_vectors_are_new_if_only_the_head_is_trained(with_vectors):
+    _, tokenizer, options = with_vectors
+    _, head_tokenizer = continued(train_only="head", **options)
     assert set(known_words(head_tokenizer)) - set(known_words(tokenizer)) == {"acme", "Rome"}
     assert head_tokenizer.characters == tokenizer.characters
     assert head_tokenizer.model_fields()["trained_vocab_size"] == tokenizer.model_fields()["trained_vocab_size"]
