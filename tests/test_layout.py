@@ -10,6 +10,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from importlib.util import find_spec
 
+import pytest
 from conftest import REPOSITORY
 from processes import run_python
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
@@ -196,6 +197,7 @@ def test_public_names_are_in_order_documented_and_importable():
             importlib.import_module(name_of(path))
 
 
+@pytest.mark.slow
 def test_the_tests_run_without_xdist():
     words = ["-m", "pytest", "-p", "no:xdist", "--collect-only", "-q", "tests/test_layout.py"]
     assert run_python(words, cwd=REPOSITORY).returncode == 0

@@ -45,6 +45,7 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow  # .ci/run builds the site with --strict, too
 def test_the_site_builds_without_warnings_and_loads_nothing_from_other_hosts(site):
     """A strict build also fails for links and anchors that do not exist."""
     pages = list(site.rglob("*.html"))

@@ -15,7 +15,8 @@ from hf_xorner.training.arguments import arguments_of, as_words
 def test_defaults_are_cross_and_the_xor_corpus():
     run, training, config = parse([])
     assert (run.model_type, run.dataset, config) == ("cross-bilstm-cnn", "xor", {})
-    assert training.output_dir == "runs/xor-cross-bilstm-cnn"
+    assert training.output_dir == "runs/xor"
+    assert parse(["--model_type", "grn"])[1].output_dir == "runs/xor-grn"
 
 
 @pytest.mark.parametrize(

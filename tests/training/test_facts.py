@@ -146,7 +146,7 @@ def test_paths_are_recorded_as_names_and_other_options_as_they_are(tmp_path, mon
         run, training, fields = parse(["--dataset", source, "--strip", "/[A-Z]+$", "--comments", "//"])
         options = options_of(run, training, fields)
         assert (options["dataset"], options["strip"], options["comments"]) == (tmp_path.name, "/[A-Z]+$", "//")
-        assert training.output_dir == f"runs/{tmp_path.name}-cross-bilstm-cnn"
+        assert training.output_dir == f"runs/{tmp_path.name}"
     options = options_of(*parse(["--dataset", "xor", "--vectors", "~/private/glove.txt"]))
     assert options["vectors"] == "glove.txt"
 
