@@ -51,7 +51,8 @@ class RunArguments(ReadingOptions):
     )
     model_name_or_path: str | None = option(
         None,
-        "Continue from a tagger: a folder, owner/name on the Hub, or a model of the package: english or english-open.",
+        "Continue from a tagger: a folder, owner/name on the Hub, or a model of the package: english, english-open or "
+        "multilingual.",
         group="model",
         aliases=("--model", "--model_name"),
     )
