@@ -133,7 +133,9 @@ def _read(split: Split, reading: ReadingOptions, repairs: ReadingLog) -> list[Se
         size, tags, parts = len(sentence.tokens), len(sentence.tags), sentence.pos_tags
         if tags != size or (parts is not None and len(parts) != size):
             difference = f"{tags} tags" if tags != size else f"{len(parts or [])} parts of speech"
-            repairs.leave_out(DataError(f"{sentence.place()}: {size} tokens but {difference}; give every token one."))
+            repairs.leave_out(
+                DataError(f"{sentence.location()}: {size} tokens but {difference}; give every token one.")
+            )
             continue
         if reading.strip is not None:
             sentence = _stripped(sentence, reading.strip, repairs)
@@ -170,7 +172,7 @@ def _without(sentence: Sentence, faults: Mapping[int, str], repairs: ReadingLog)
     if not faults:
         return sentence
     for index, fault in faults.items():
-        repairs.leave_out(DataError(f"{sentence.place(index)}: {fault}."), sentence.tags[index] not in NO_CHUNK)
+        repairs.leave_out(DataError(f"{sentence.location(index)}: {fault}."), sentence.tags[index] not in NO_CHUNK)
     remaining = [index for index in range(len(sentence.tokens)) if index not in faults]
     return sentence._replace(
         tokens=[sentence.tokens[index] for index in remaining],
@@ -200,7 +202,7 @@ def _use_usual_tags(
     if empty := {tag for tag, new in form.items() if not new}:
         sentence = next(sentence for sentence in chain.from_iterable(corpus.values()) if empty & {*sentence.tags})
         index, tag = next((index, tag) for index, tag in enumerate(sentence.tags) if tag in empty)
-        raise DataError(f"{sentence.place(index)}: the tag {tag!r} is only blanks; give every word a tag.")
+        raise DataError(f"{sentence.location(index)}: the tag {tag!r} is only blanks; give every word a tag.")
     for note in notes:
         repairs.note(note, source)
     for name, sentences in corpus.items():
@@ -310,7 +312,7 @@ def _in_iob2(
     for sentence in sentences:
         for index, pair in enumerate(pairwise([EDGE, *sentence.tags, EDGE]) if faults else ()):
             for kind in faults.get(pair, ()):
-                repairs.add(kind, sentence.place(min(index, len(sentence.tags) - 1)))
+                repairs.add(kind, sentence.location(min(index, len(sentence.tags) - 1)))
         converted.append(sentence._replace(tags=[label_of[pair] for pair in pairwise([EDGE, *sentence.tags])]))
     return converted
 

@@ -36,7 +36,7 @@ class ReadingLog:
         self.strict = reading.strict
         self.skips = reading.skip_bad_lines and not reading.strict
         self._counts: Counter[str] = Counter()
-        self._places: dict[str, str] = {}  # of the first repair of each kind
+        self._locations: dict[str, str] = {}  # of the first repair of each kind
         self._notes: dict[str, list[str]] = {}
         self._left_out: list[str] = []
         self._reasons: Counter[str] = Counter()  # of bad lines
@@ -46,32 +46,32 @@ class ReadingLog:
         #: If `collects` is set, the errors of bad lines, which become bad records.
         self.collects, self.faults = False, list[DataError]()
 
-    def add(self, kind: str, place: str, count: int = 1) -> None:
+    def add(self, kind: str, location: str, count: int = 1) -> None:
         """Count repairs of one kind.
 
         Args:
             kind: The kind, as words that follow a number: "I- tags that opened an entity became B-".
-            place: The place of the first of these repairs.
+            location: The location of the first of these repairs.
             count: Their number.
 
         Raises:
             DataError: If `strict` is set.
         """
         if self.strict:
-            raise DataError(f"{place}: {count} {kind}; correct the data, or read them without strict.")
+            raise DataError(f"{location}: {count} {kind}; correct the data, or read them without strict.")
         self._counts[kind] += count
-        self._places.setdefault(kind, place)
+        self._locations.setdefault(kind, location)
 
-    def note(self, text: str, place: str) -> None:
+    def note(self, text: str, location: str) -> None:
         """Note how something was read.
 
         Args:
             text: A sentence without its full stop. Files with the same note share a line of the log.
-            place: The file or dataset.
+            location: The file or dataset.
         """
-        places = self._notes.setdefault(text, [])
-        if place not in places:
-            places.append(place)
+        locations = self._notes.setdefault(text, [])
+        if location not in locations:
+            locations.append(location)
 
     def leave_out(self, fault: DataError, tagged: bool = False) -> None:
         """Count a bad line or record that is skipped, or raise its error if bad lines are not skipped.
@@ -108,11 +108,11 @@ class ReadingLog:
         Args:
             source: The corpus.
         """
-        for text, places in self._notes.items():
-            more_places = f" and {len(places) - 1} others" if len(places) > 1 else ""
-            _log.warning("%s%s: %s.", places[0], more_places, text)
+        for text, locations in self._notes.items():
+            more_locations = f" and {len(locations) - 1} others" if len(locations) > 1 else ""
+            _log.warning("%s%s: %s.", locations[0], more_locations, text)
         if self._counts:
-            kinds = (f"{count:,} {kind} (first: {self._places[kind]})" for kind, count in self._counts.items())
+            kinds = (f"{count:,} {kind} (first: {self._locations[kind]})" for kind, count in self._counts.items())
             _log.warning("%s: repaired: %s", source, "; ".join(kinds))
         if count := self._reasons.total():
             more = count - len(self._left_out)
@@ -235,8 +235,8 @@ class Sentence(NamedTuple):
         lines, tokens, tags, pos_tags = (list(values) for values in zip(*rows, strict=True))
         return cls(tokens, tags, f"{path}:", lines[0], pos_tags if with_pos else None, doc_id, lines)
 
-    def place(self, index: int = 0) -> str:
-        """Return the place of a token, for messages."""
+    def location(self, index: int = 0) -> str:
+        """Return the location of a token, for messages."""
         return f"{self.source}{self.lines[index] if self.lines else self.line}"
 
 

@@ -41,10 +41,10 @@ def _as_columns(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
     for sentence in sentences:
         if sentence.doc_id != document:
             if sentence.doc_id is None:
-                raise DataError(f"{sentence.place()}: has no document, unlike those before it; write jsonl.")
+                raise DataError(f"{sentence.location()}: has no document, unlike those before it; write jsonl.")
             document = sentence.doc_id
             if re.search(r"[\r\n]", document):
-                raise DataError(f"{sentence.place()}: the document {document!r} has a line break; write jsonl.")
+                raise DataError(f"{sentence.location()}: the document {document!r} has a line break; write jsonl.")
             # The reader numbers documents without a name.
             columns = ["-X-", "O"] if document == str(next(number)) else [f"({document})"]
             yield separator.join([DOCUMENT_START, *columns]) + "\n\n"
@@ -61,7 +61,7 @@ def _lines(columns: Sequence[Sequence[str]], separator: str, sentence: Sentence)
     unfit = re.compile(rf"^({DOCUMENT_START})?$|[{separator}\t\r\n]")
     for index, row in enumerate(zip(*columns, strict=True)):
         if unfitting := [value for value in row if unfit.search(value)]:
-            raise DataError(f"{sentence.place(index)}: {unfitting[0]!r} does not fit into a column; write jsonl.")
+            raise DataError(f"{sentence.location(index)}: {unfitting[0]!r} does not fit into a column; write jsonl.")
         yield separator.join(row) + "\n"
     if sentence.tokens:
         yield "\n"
@@ -97,16 +97,16 @@ def _as_spans(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
     """
     for sentence in sentences:
         if other := [tag for tag in sentence.tags if tag == UNLABELLED_TAG or not is_of("iob2", tag)]:
-            raise DataError(f"{sentence.place()}: spans can only hold entities, not {other[0]!r}; write jsonl.")
+            raise DataError(f"{sentence.location()}: spans can only hold entities, not {other[0]!r}; write jsonl.")
         ends = list(accumulate([len(word) + 1 for word in sentence.tokens]))
-        places = [(end - 1 - len(word), end - 1) for word, end in zip(sentence.tokens, ends, strict=True)]
+        spans_of_words = [(end - 1 - len(word), end - 1) for word, end in zip(sentence.tokens, ends, strict=True)]
         spans: list[list[Any]] = []
-        for (start, end), tag in zip(places, sentence.tags, strict=True):
+        for (start, end), tag in zip(spans_of_words, sentence.tags, strict=True):
             if tag.startswith("B-"):
                 spans.append([start, end, entity_type(tag)])
             elif tag.startswith("I-"):
                 spans[-1][1] = end
-        yield _json_line({TEXT_KEY: " ".join(sentence.tokens), "spans": spans, TOKENS: places}, sentence)
+        yield _json_line({TEXT_KEY: " ".join(sentence.tokens), "spans": spans, TOKENS: spans_of_words}, sentence)
 
 
 def _json_line(record: dict[str, Any], sentence: Sentence) -> str:

@@ -50,8 +50,6 @@ def test_the_choice_depends_on_the_sentences_alone():
     assert sorted(int(text.split()[2]) for text in chosen) == expected
     shuffled = random.Random(3).sample(SENTENCES, len(SENTENCES))
     assert set(texts(held_out_of(shuffled)[0]["validation"])) == chosen
-    grown = [*SENTENCES, *(f"Bo saw {number}" for number in range(20))]
-    assert len(chosen - set(texts(held_out_of(grown)[0]["validation"]))) < 6
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.5])

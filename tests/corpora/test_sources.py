@@ -1,11 +1,10 @@
 """Sources of corpora: names, the Hub, paths and folders of splits."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from datasets import Dataset, DatasetDict
 from pandas import DataFrame
 
 from hf_xorner.corpora import DataError, load_corpus
@@ -100,39 +99,46 @@ def hub(monkeypatch):
     return names
 
 
-def test_named_corpora_are_local_files_or_copies_on_the_hub(hub, monkeypatch, tmp_path):
+def test_named_corpora_without_local_files_are_copies_on_the_hub(hub, monkeypatch):
     monkeypatch.delenv("HF_XORNER_CORPORA", raising=False)
     for name in ("conll2003", "wnut17"):
         assert sentences(load_corpus(name)["train"]) == [("Ann", "B-PER")]
-    monkeypatch.setenv("HF_XORNER_CORPORA", str(tmp_path))
-    load_corpus("conll2003")
-    assert hub == ["lhoestq/conll2003", "manu/wnut_17", "lhoestq/conll2003"]
+    assert hub == ["lhoestq/conll2003", "manu/wnut_17"]
+
+
+def test_local_files_of_named_corpora_come_first(hub, monkeypatch, tmp_path):
     write(tmp_path / "conll2003" / "eng.train", "Bo NNP I-NP I-PER\n")
-    monkeypatch.setenv("HF_XORNER_CORPORA", "")
+    monkeypatch.delenv("HF_XORNER_CORPORA", raising=False)
     assert sentences(load_corpus("conll2003", tmp_path)["train"]) == [("Bo", "B-PER")]
-    monkeypatch.setenv("HF_XORNER_CORPORA", str(tmp_path))
-    assert sentences(load_corpus("conll2003")["train"]) == [("Bo", "B-PER")]
     with pytest.raises(DataError, match="no files of wnut17 here"):
         load_corpus("wnut17", tmp_path)
-    assert len(hub) == 3 and load_corpus("xor")["train"].column_names == ["tokens", "ner_tags", "kind", "middle"]
+    monkeypatch.setenv("HF_XORNER_CORPORA", str(tmp_path))
+    assert sentences(load_corpus("conll2003")["train"]) == [("Bo", "B-PER")]
+    assert hub == []
 
 
-def test_datasets_of_the_hub_need_words_and_tags(monkeypatch):
-    for columns, split, message in (
+@pytest.mark.parametrize(
+    ("columns", "split", "message"),
+    [
         ({"text": [["a"]], "tags": [["O"]]}, "train", "owner/name, train: .* token_column"),
         ({"tokens": [["a"], ["a", "b"]], "tags": [["O"], ["O"]]}, "test", "owner/name, test, row 1: 2 tokens"),
-        ({"tokens": [["a"], ["b"]], "tags": [["B-X"], ["X-X"]]}, "train", "owner/name, train, row 1: unknown tag"),
         ({"tokens": [["a"]], "tags": [["O"]]}, "all", "owner/name: expected splits among .* found all"),
-    ):
-        dataset = DatasetDict({split: Dataset.from_dict(columns)})
-        monkeypatch.setattr(hub_source, "load_dataset", lambda name, dataset=dataset: dataset)
-        with pytest.raises(DataError, match=message):
-            load_corpus("owner/name")
-    features = Features({"tokens": List(Value("string")), "tags": List(ClassLabel(names=["B-Z", "O", "I-Z"]))})
-    dataset = DatasetDict({"train": Dataset.from_dict({"tokens": [["a", "b"], []], "tags": [[0, 2], []]}, features)})
-    monkeypatch.setattr(hub_source, "load_dataset", lambda path, name="": {"en": dataset}[name])
-    assert sentences(load_corpus("owner/name:en")["train"]) == [("a b", "B-Z I-Z"), ("", "")]
+    ],
+)
+def test_datasets_of_the_hub_need_splits_words_and_tags(monkeypatch, columns, split, message):
+    dataset = DatasetDict({split: Dataset.from_dict(columns)})
+    monkeypatch.setattr(hub_source, "load_dataset", lambda name: dataset)
+    with pytest.raises(DataError, match=message):
+        load_corpus("owner/name")
 
+
+def test_a_configuration_of_a_hub_dataset_follows_a_colon(monkeypatch):
+    dataset = DatasetDict({"train": Dataset.from_dict({"tokens": [["a", "b"]], "tags": [["B-Z", "I-Z"]]})})
+    monkeypatch.setattr(hub_source, "load_dataset", lambda path, name: {"en": dataset}[name])
+    assert sentences(load_corpus("owner/name:en")["train"]) == [("a b", "B-Z I-Z")]
+
+
+def test_a_missing_configuration_raises_with_their_names(monkeypatch):
     def fail(path):
         raise ValueError("Config name is missing.\nPlease pick one among the available configs: ['en', 'de']")
 
@@ -141,52 +147,32 @@ def test_datasets_of_the_hub_need_words_and_tags(monkeypatch):
         load_corpus("owner/name")
 
 
-def test_only_names_are_looked_up_on_the_hub(tmp_path, monkeypatch, hub):
+@pytest.mark.parametrize("source", ["conll", "data/train.txt", "./owner/name", "../name", "/some/where", "a/b/c"])
+def test_only_names_are_looked_up_on_the_hub(tmp_path, monkeypatch, hub, source):
     monkeypatch.chdir(tmp_path)
-    for source in ("conll", "data/train.txt", "./owner/name", "../name", "/some/where", "a/b/c"):
-        with pytest.raises(DataError, match="no such file or folder"):
-            load_corpus(source)
+    with pytest.raises(DataError, match="no such file or folder"):
+        load_corpus(source)
     assert hub == []
 
 
-WNUT17 = "Ann\tB-person\n\t\nleft\tO\n"
-COLUMNS = {"tokens": [["Ann"], ["left"]], "ner_tags": [[1], [0]]}
-FEATURES = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=["O", "B-person"]))})
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
-        ("emerging_entities_17-master/wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
-        ("wnut17/data/train.txt", "dev.txt", "test.txt"),
-        ("wnut_17/train-00000-of-00001.parquet", "validation-00000-of-00001.parquet", "test-00000-of-00001.parquet"),
-        ("wnut_17/wnut_17/train/0000.parquet", "../validation/0000.parquet", "../test/0000.parquet"),
-        ("wnut_17/data/train.jsonl", "valid.jsonl", "test.jsonl"),
-    ],
-)
-def test_wnut17_is_found_in_every_layout_it_is_published_in(tmp_path, names):
-    first = tmp_path / names[0]
-    first.parent.mkdir(parents=True, exist_ok=True)
-    for name in (first.name, *names[1:]):
-        path = first.parent / name
-        path.parent.mkdir(exist_ok=True)
-        if path.suffix == ".parquet":
-            Dataset.from_dict(COLUMNS, features=FEATURES).to_parquet(path)
-        elif path.suffix == ".jsonl":
-            path.write_text('{"tokens": ["Ann"], "tags": ["B-person"]}\n{"tokens": ["left"], "tags": ["O"]}\n')
-        else:
-            path.write_text(WNUT17)
-    (first.parent / "README.md").write_text("WNUT 17")
-    (first.parent / "wnuteval.py").write_text("import sys")
-    if "emerging.test.annotated" in names:
-        (first.parent / "emerging.test").write_text("Ann\nleft\n")
-        (first.parent / "emerging.test.conll").write_text("Ann\tB-person,O\nleft\tO,O\n")
-        write(first.parent / "source" / "stacko.test", "Some text .\n")
+@pytest.mark.parametrize("folder", ["", "emerging_entities_17-master"])
+def test_the_folder_of_wnut17s_shared_task_is_read(tmp_path, folder):
+    for name in ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"):
+        write(tmp_path / folder / name, "Ann\tB-person\nleft\tO\n")
+    write(tmp_path / folder / "wnuteval.py", "import sys")
+    write(tmp_path / folder / "emerging.test", "Ann\nleft\n")
+    write(tmp_path / folder / "emerging.test.conll", "Ann\tB-person,O\nleft\tO,O\n")
+    write(tmp_path / folder / "source" / "stacko.test", "Some text .\n")
     corpus = load_corpus("wnut17", tmp_path)
-    assert list(corpus) == ["train", "validation", "test"]
-    for split in corpus.values():
-        assert sentences(split) == [("Ann", "B-person"), ("left", "O")]
+    assert words(corpus) == {"train": ["Ann left"], "validation": ["Ann left"], "test": ["Ann left"]}
+
+
+@pytest.mark.parametrize("folder", ["wnut17", "WNUT_17", "wnut2017/data"])
+def test_a_named_corpus_may_be_in_a_folder_of_its_name(tmp_path, folder):
+    for split in ("train", "dev", "test"):
+        write(tmp_path / folder / f"{split}.txt", "Ann\tB-person\nleft\tO\n")
+    corpus = load_corpus("wnut17", tmp_path)
+    assert words(corpus) == {"train": ["Ann left"], "validation": ["Ann left"], "test": ["Ann left"]}
 
 
 NUMBERS = {"tokens": [["Ann", "left"], ["Oslo"]], "ner_tags": [[9, 0], [7]]}
@@ -203,11 +189,6 @@ def test_exports_of_wnut17_with_numbers_are_read_with_the_names_of_the_hub(tmp_p
         assert sentences(split) == [("Ann left", "B-person O"), ("Oslo", "B-location")]
     with pytest.raises(ValueError, match="tag_names"):
         load_corpus(tmp_path / "wnut_17")
-    names = "O B-X B-Y B-Z B-1 B-2 B-3 B-4 B-5 B-6"
-    train = load_corpus(tmp_path / "wnut_17", tag_names=names)["train"]
-    assert sentences(train) == [("Ann left", "B-6 O"), ("Oslo", "B-4")]
-    with pytest.raises(ValueError, match="tag_names"):
-        load_corpus(tmp_path / "wnut_17", tag_names="O B-X")
 
 
 @pytest.fixture(params=["", "conll2002", "CoNLL-2002", "conll2002/data"])
@@ -251,7 +232,7 @@ def test_any_file_or_folder_name_is_supported(tmp_path, monkeypatch, odd):
     write(folder / "x.conll")
     with (folder / "x.parquet").open("wb") as file:
         Dataset.from_dict(ROWS).to_parquet(file)
-    if "::" not in odd:  # a chain of places to `datasets`
+    if "::" not in odd:  # a chain of locations to `datasets`
         DatasetDict({"train": Dataset.from_dict(ROWS)}).save_to_disk(folder / odd)
     monkeypatch.chdir(tmp_path)
     for path in folder.iterdir():
@@ -259,66 +240,72 @@ def test_any_file_or_folder_name_is_supported(tmp_path, monkeypatch, odd):
             assert words(load_corpus(source)) == {"train": ["Ann left"]}
 
 
-def test_tildes_links_and_names_of_corpora_in_paths(tmp_path, monkeypatch):
+@pytest.mark.parametrize("source", ["~/x.conll", Path("~/x.conll"), "link.conll"])
+def test_paths_may_have_a_tilde_or_be_links(tmp_path, monkeypatch, source):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    write(tmp_path / "x.conll")
-    (tmp_path / "link.conll").symlink_to(tmp_path / "x.conll")
-    for source in ("~/x.conll", Path("~/x.conll"), "link.conll"):
-        assert words(load_corpus(source)) == {"train": ["Ann left"]}
-    assert words(load_corpus("x.conll", "~")) == {"train": ["Ann left"]}
-    for name in ("xor", "wnut17"):
-        write(Path(name, "train.conll"))
-        assert words(load_corpus(Path(name))) == words(load_corpus(f"./{name}")) == {"train": ["Ann left"]}
-    (tmp_path / "broken.conll").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"broken\.conll: no such file or folder;"):
-        load_corpus(tmp_path / "broken.conll")
+    (tmp_path / "link.conll").symlink_to(write(tmp_path / "x.conll"))
+    assert words(load_corpus(source)) == {"train": ["Ann left"]}
 
 
-def test_loading_writes_nothing(tmp_path, monkeypatch):
-    write(tmp_path / "train.conll")
+@pytest.mark.parametrize("name", ["xor", "wnut17"])
+def test_a_folder_with_the_name_of_a_corpus_is_written_as_a_path(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    load_corpus(".")
-    assert os.listdir(".") == ["train.conll"]
+    write(Path(name, "train.conll"))
+    assert words(load_corpus(Path(name))) == words(load_corpus(f"./{name}")) == {"train": ["Ann left"]}
+
+
+def test_loading_writes_nothing(tmp_path):
+    write(tmp_path / "train.conll")
+    load_corpus(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["train.conll"]
 
 
 # --- Data in memory ---------------------------------------------------------------------------------------------------
 
 
-def test_data_in_memory_are_corpora():
-    pairs = [(["Ann", "left"], ["B-PER", "O"]), (["in", "Oslo", "NA"], ["O", "B-LOC", "O"])]
-    records = [{"tokens": tokens, "ner_tags": tags} for tokens, tags in pairs]
-    rows = [(number, *row) for number, pair in enumerate(pairs) for row in zip(*pair, strict=True)]
-    dataset = Dataset.from_list(records)
-    spans = [["Ann left", {"entities": [(0, 3, "PER")]}], ["in Oslo NA", {"entities": [(3, 7, "LOC")]}]]
-    words = DataFrame(rows, columns=["sentence_id", "word", "tag"])
-    arrays = [tuple(map(np.array, pair)) for pair in pairs]
-    for source in (
-        pairs,
-        tuple(pairs),
-        arrays,
-        records,
-        spans,
-        words,
-        DataFrame(records),
-        DataFrame([[None, *map(tuple, pair)] for pair in pairs], columns=["id", "tokens", "ner_tags"]),
-        dataset,
-        dataset.to_pandas(),
-    ):
-        assert sentences(load_corpus(source)["train"]) == [("Ann left", "B-PER O"), ("in Oslo NA", "O B-LOC O")]
-    named = words.rename(columns={"word": "Wort", "tag": "Klasse"})
-    for token, tag in (("Wort", "Klasse"), (1, 2)):
-        assert load_corpus(named, token_column=token, tag_column=tag)["train"]["tokens"][0] == ["Ann", "left"]
-    assert list(load_corpus(DatasetDict(test=dataset, train=dataset))) == ["train", "test"]
-    for source, fact in (
+PAIRS = [(["Ann", "left"], ["B-PER", "O"]), (["in", "Oslo", "NA"], ["O", "B-LOC", "O"])]
+RECORDS = [{"tokens": tokens, "ner_tags": tags} for tokens, tags in PAIRS]
+ROWS_OF_WORDS = [(number, *row) for number, pair in enumerate(PAIRS) for row in zip(*pair, strict=True)]
+FRAME_OF_WORDS = DataFrame(ROWS_OF_WORDS, columns=["sentence_id", "word", "tag"])
+IN_MEMORY = {
+    "pairs": PAIRS,
+    "arrays": [tuple(map(np.array, pair)) for pair in PAIRS],
+    "records": RECORDS,
+    "texts": [["Ann left", {"entities": [(0, 3, "PER")]}], ["in Oslo NA", {"entities": [(3, 7, "LOC")]}]],
+    "frame of words": FRAME_OF_WORDS,
+    "frame of sentences": DataFrame(RECORDS),
+    "frame of tuples": DataFrame([[None, *map(tuple, pair)] for pair in PAIRS], columns=["id", "tokens", "ner_tags"]),
+    "dataset": Dataset.from_list(RECORDS),
+}
+
+
+@pytest.mark.parametrize("kind", IN_MEMORY)
+def test_data_in_memory_are_corpora(kind):
+    corpus = load_corpus(IN_MEMORY[kind])
+    assert sentences(corpus["train"]) == [("Ann left", "B-PER O"), ("in Oslo NA", "O B-LOC O")]
+
+
+@pytest.mark.parametrize(("token", "tag"), [("Wort", "Klasse"), (1, 2)])
+def test_columns_of_a_frame_can_be_named_or_numbered(token, tag):
+    frame = FRAME_OF_WORDS.rename(columns={"word": "Wort", "tag": "Klasse"})
+    assert load_corpus(frame, token_column=token, tag_column=tag)["train"]["tokens"][0] == ["Ann", "left"]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
         (3, "int: not a corpus"),
         ([], "list"),
         (["a.conll", "b.conll"], "'a.conll' is no pair"),
         ([(["a"], ["O", "O"])], "list, record 1: 1 tokens"),
-        (words.drop(columns="tag"), "DataFrame:1"),
-    ):
-        with pytest.raises(DataError, match=fact):
-            load_corpus(source)
+        (FRAME_OF_WORDS.drop(columns="tag"), "DataFrame:1"),
+    ],
+    ids=["number", "empty", "paths", "lengths", "no tags"],
+)
+def test_other_objects_are_refused(source, message):
+    with pytest.raises(DataError, match=message):
+        load_corpus(source)
 
 
 # --- Splits -----------------------------------------------------------------------------------------------------------
@@ -349,90 +336,49 @@ def test_numbered_files_of_one_split_are_refused(tmp_path):
 # --- Which files are read ---------------------------------------------------------------------------------------------
 
 
-def read_from(tmp_path, caplog, names):
-    """Which file each split was read from, and the line that was logged."""
+def read_from(folder, names):
+    """The first words of each split of a folder of files, of which each begins with its own name."""
     for name in names:
-        write(tmp_path / "in" / name, GOOD.replace("Ann", name))
-    corpus = load_corpus(tmp_path / "in")
-    first_words = {name: [row[0] for row in split["tokens"]] for name, split in corpus.items()}
-    return first_words, "\n".join(caplog.messages).removeprefix(f"{tmp_path}/in: ")
+        write(folder / name, GOOD.replace("Ann", name))
+    return {split: [row[0] for row in rows["tokens"]] for split, rows in load_corpus(folder).items()}
 
 
 @pytest.mark.parametrize(
-    ("names", "splits", "line"),
+    ("train", "validation", "test", "others"),
     [
-        (["a_train.txt", "a_dev.txt", "a_test.txt"], ["a_train.txt", "a_dev.txt", "a_test.txt"], ""),
-        (["a.trn", "a.valid", "a.tst"], ["a.trn", "a.valid", "a.tst"], ""),
-        (["trainset.txt", "devset.txt", "test_data.txt"], ["trainset.txt", "devset.txt", "test_data.txt"], ""),
-        (
-            ["x_train.conll", "x_eval.conll", "x_test.conll"],
-            ["x_train.conll", "x_eval.conll", "x_test.conll"],
-            "x_eval.conll read as the validation split.",
-        ),
-        (
-            ["train.txt", "dev.txt", "test.txt", "eval.txt"],
-            ["train.txt", "dev.txt", "test.txt"],
-            "ignored eval.txt (another file is this split).",
-        ),
-        (
-            ["train.txt", "dev.txt", "test.odd"],
-            ["train.txt", "dev.txt", "test.odd"],
-            "test.odd read as the test split.",
-        ),
-        (
-            ["train.txt", "test.txt", "README.md", "train.py", "vocab.txt", "train-test.txt", "dev.zip", "old/dev.txt"],
-            ["train.txt", None, "test.txt"],
-            "ignored README.md, dev.zip, train.py (no labelled data), train-test.txt (the name shows several splits), "
-            "vocab.txt (the name shows no split), old (the files next to the folder are read).",
-        ),
-        (
-            ["train.txt", *(f"{letter}.txt" for letter in "abcdefg")],
-            ["train.txt"],
-            "ignored a.txt, b.txt, c.txt, d.txt and 3 others (the name shows no split).",
-        ),
-        (
-            ["train.conll", "train.json", "train.txt", "de-test.tsv", "de-test-unlabeled.tsv", "test-masked.conll"],
-            ["train.conll", None, "de-test.tsv"],
-            "ignored train.json, train.txt, de-test-unlabeled.tsv, test-masked.conll (another file is this split).",
-        ),
-        (
-            ["a.2015.test.csv", "wiki.test.csv", "train.csv", "small_train.csv"],
-            ["train.csv", None, "a.2015.test.csv"],
-            "ignored small_train.csv, wiki.test.csv (another file is this split).",
-        ),
-        (
-            ["train.conll", "train-small.conll", "train (1).conll", "test.xlsx"],
-            ["train.conll"],
-            "ignored test.xlsx (no labelled data), train (1).conll, train-small.conll (another file is this split).",
-        ),
-        (
-            ["train_test_split/train.conll", "train_test_split/test.conll"],
-            ["train_test_split/train.conll", None, "train_test_split/test.conll"],
-            "",
-        ),
-        (
-            ["only.conll", "README.txt"],
-            ["only.conll"],
-            "only.conll read as the train split; ignored README.txt (no labelled data).",
-        ),
+        ("a_train.txt", "a_dev.txt", "a_test.txt", []),
+        ("a.trn", "a.valid", "a.tst", []),
+        ("trainset.txt", "devset.txt", "test_data.txt", []),
+        ("x_train.conll", "x_eval.conll", "x_test.conll", []),
+        ("train.txt", "dev.txt", "test.txt", ["eval.txt", "old/dev.txt", "test.zip", "train.py"]),
+        ("train.txt", "dev.txt", "test.odd", []),
+        ("train.conll", "dev.conll", "de-test.tsv", ["train.json", "de-test-unlabeled.tsv", "test-masked.conll"]),
+        ("train.csv", "dev.csv", "a.2015.test.csv", ["wiki.test.csv", "small_train.csv"]),
+        ("train.conll", "dev.conll", "test.conll", ["train-small.conll", "train (1).conll"]),
+        ("splits_train_dev/train.conll", "splits_train_dev/dev.conll", "splits_train_dev/test.conll", []),
     ],
 )
-def test_every_file_is_read_or_named_with_the_reason(tmp_path, caplog, names, splits, line):
-    expected = dict(zip(["train", "validation", "test"], [[name] for name in splits], strict=False))
-    first_words, logged = read_from(tmp_path, caplog, names)
-    assert first_words == {split: names for split, names in expected.items() if names != [None]}
-    assert logged == line
+def test_splits_are_found_by_the_names_of_files(tmp_path, train, validation, test, others):
+    read = read_from(tmp_path, [train, validation, test, *others])
+    assert read == {"train": [train], "validation": [validation], "test": [test]}
+
+
+def test_files_that_are_not_read_are_named_with_the_reason(tmp_path, caplog):
+    others = ["README.md", "vocab.txt", "train-test.txt", "train-small.txt", "old/dev.txt", "x_eval.txt"]
+    read_from(tmp_path, ["train.txt", *others])
+    assert caplog.messages == [
+        f"{tmp_path}: x_eval.txt read as the validation split; ignored README.md (no labelled data), "
+        "train-test.txt (the name shows several splits), vocab.txt (the name shows no split), "
+        "old (the files next to the folder are read), train-small.txt (another file is this split)."
+    ]
 
 
 def test_files_without_splits_are_documents_of_the_training_data(tmp_path, caplog):
     names = [f"part/{letter}.conll" for letter in "abcdefghijk"]
-    first_words, logged = read_from(
-        tmp_path, caplog, [*names, "labels.txt", "more.csv", "m/model.safetensors", "m/c.json"]
-    )
-    assert first_words == {"train": names}
-    assert logged.endswith("and 7 others read as the train split; ignored labels.txt, more.csv (no labelled data).")
-    documents = load_corpus(tmp_path / "in")["train"]["doc_id"]
-    assert list(documents) == list("abcdefghijk")
+    read = read_from(tmp_path, [*names, "labels.txt", "more.csv", "m/model.safetensors", "m/c.json"])
+    assert read == {"train": names}
+    assert "and 7 others read as the train split; ignored labels.txt, more.csv" in caplog.text
+    assert list(load_corpus(tmp_path)["train"]["doc_id"]) == list("abcdefghijk")
 
 
 def test_tables_in_subfolders_come_before_other_files(tmp_path, caplog):

@@ -180,18 +180,18 @@ def _words(
         yield number, token, tag, pos
 
 
-def _token_and_tag(row: list[str], layout: ColumnLayout, even: bool, place: str) -> tuple[str, str]:
+def _token_and_tag(row: list[str], layout: ColumnLayout, even: bool, location: str) -> tuple[str, str]:
     """Return the word and the tag of a line; ``even`` if all lines of its sentence have the same number of columns."""
     size, token, tag = len(row), layout.token, layout.tag
     if size != layout.columns:
         token, tag = layout.named or (token, _tag_of(row, layout, even))
         if not (-size <= token < size and -size <= tag < size) or token % size == tag % size:
             raise DataError(
-                f"{place}: {size} columns, but the first token line has {layout.columns}; separate token and tag by "
+                f"{location}: {size} columns, but the first token line has {layout.columns}; separate token and tag by "
                 f"{'TABs' if layout.by_tab else 'blanks'}, name token_column and tag_column."
             )
     if not row[token] or not row[tag]:
-        raise DataError(f"{place}: the {'tag' if row[token] else 'token'} is empty; every line needs both.")
+        raise DataError(f"{location}: the {'tag' if row[token] else 'token'} is empty; every line needs both.")
     return row[token], row[tag]
 
 
@@ -241,25 +241,25 @@ def _layout_of(source: Input) -> ColumnLayout:
         raise DataError(f"{path}:1: the file holds no sentence; expected lines of a token and its tag.")
     by_tab = "\t" in sample[0].text if reading.separator == AUTO else reading.separator == "tab"
     rows = [_split(line.text, by_tab) for line in sample]
-    place = f"{path}:{sample[0].number}"
+    location = f"{path}:{sample[0].number}"
     columns = len(rows[0])
     # Ignore columns at the end that are empty in all lines.
     while columns > 1 and not any(row[columns - 1] for row in rows if len(row) >= columns):
         columns -= 1
     if columns < 2 and source.labelled:
-        raise DataError(f"{place}: only one column; expected a token and its tag, separated by a TAB or blanks.")
+        raise DataError(f"{location}: only one column; expected a token and its tag, separated by a TAB or blanks.")
     numbered = columns > 2 and _are_numbered(sample, rows)
-    named_token = column_index(reading.token_column, "token_column", columns, place)
-    named_tag = column_index(reading.tag_column, "tag_column", columns, place)
+    named_token = column_index(reading.token_column, "token_column", columns, location)
+    named_tag = column_index(reading.tag_column, "tag_column", columns, location)
     if columns < 2 or (named_token is not None and not source.labelled):
         token = tag = named_token or 0
         note = ""
     else:
-        token, tag, note = recognise_columns(rows, columns, numbered, named_token, named_tag, place)
+        token, tag, note = recognise_columns(rows, columns, numbered, named_token, named_tag, location)
     if reading.pos_column is None:
         pos = 1 if columns in (3, 4) and not numbered and 1 not in (token, tag) else None
     else:
-        pos = None if reading.pos_column == NONE else column_index(reading.pos_column, "pos_column", columns, place)
+        pos = None if reading.pos_column == NONE else column_index(reading.pos_column, "pos_column", columns, location)
     # If lines have different lengths, tags may be at the end of each line, in different columns.
     chunked = _holds_chunks(rows, tag) or (tag == columns - 1 and _are_chunks({row[-1] for row in rows}))
     named = None
@@ -271,13 +271,13 @@ def _layout_of(source: Input) -> ColumnLayout:
     return ColumnLayout(by_tab, columns, token, tag, pos, numbered, tagged, chunked, named, note)
 
 
-def column_index(number: str | None, option: str, columns: int, place: str) -> int | None:
+def column_index(number: str | None, option: str, columns: int, location: str) -> int | None:
     """Return the index of the column in an option, counted from 0."""
     if number is None:
         return None
     if not re.fullmatch(r"-?\d+", number) or not -columns <= int(number) < columns:
         raise DataError(
-            f"{place}: {option}={number}, but the line has {columns} columns; "
+            f"{location}: {option}={number}, but the line has {columns} columns; "
             f"give a number from 0 to {columns - 1}, or from -{columns} to -1 counted from the end."
         )
     return int(number) % columns
@@ -300,7 +300,7 @@ def _are_numbered(sample: Sequence[Line], rows: Sequence[list[str]]) -> bool:
 
 
 def recognise_columns(
-    rows: Sequence[list[str]], columns: int, numbered: bool, token: int | None, tag: int | None, place: str
+    rows: Sequence[list[str]], columns: int, numbered: bool, token: int | None, tag: int | None, location: str
 ) -> tuple[int, int, str]:
     """Return the indices of the words and of the tags, and a note if they are not the first and the last column.
 
@@ -310,7 +310,7 @@ def recognise_columns(
         numbered: True if the first column numbers the words of each sentence.
         token: The index of the words, if it is known.
         tag: The index of the tags, if it is known.
-        place: The file and line, for messages.
+        location: The file and line, for messages.
 
     Raises:
         DataError: If words and tags are in the same column.
@@ -325,7 +325,7 @@ def recognise_columns(
     if tag is None:
         tag, second_tag = _tag_column(rows, columns, token)
     if token == tag:
-        raise DataError(f"{place}: column {token} has both tokens and tags; name token_column and tag_column.")
+        raise DataError(f"{location}: column {token} has both tokens and tags; name token_column and tag_column.")
     if (token, tag) == (usual_token, usual_tag) and second_tag is None:
         return token, tag, ""
     ignored = ", ".join(str(index) for index in range(columns) if index not in (token, tag)) or "none"

@@ -84,22 +84,22 @@ def _sentence(rows: list[tuple[int, list[str]]], source: Input, document: str | 
 
 
 def _iob2(cells: list[tuple[str, str]]) -> list[str]:
-    """Convert a sentence's cells of named entities, with their places, to IOB2."""
+    """Convert a sentence's cells of named entities, with their locations, to IOB2."""
     tags = []
     open_type = opened_at = ""
-    for place, cell in cells:
+    for location, cell in cells:
         match = _CELL.fullmatch(cell)
         if not match and cell != "*":
-            raise DataError(f"{place}: unknown cell {cell!r}; expected (TYPE*, *, *) or (TYPE).")
+            raise DataError(f"{location}: unknown cell {cell!r}; expected (TYPE*, *, *) or (TYPE).")
         begins = match[1] if match else None
         if begins and open_type:
             raise DataError(
-                f"{place}: the entity {cell!r} begins inside another of type {open_type}; close that first."
+                f"{location}: the entity {cell!r} begins inside another of type {open_type}; close that first."
             )
         if match and not begins and not open_type:
-            raise DataError(f"{place}: {cell!r} closes an entity where none is open; open it, or write '*'.")
+            raise DataError(f"{location}: {cell!r} closes an entity where none is open; open it, or write '*'.")
         if begins:
-            open_type, opened_at = begins, place
+            open_type, opened_at = begins, location
         tags.append(f"{'B' if begins else 'I'}-{open_type}" if open_type else "O")
         if cell.endswith(")"):
             open_type = ""

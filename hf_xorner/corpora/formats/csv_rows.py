@@ -264,7 +264,7 @@ def _columns_of(source: Input) -> _Columns:
     if not filled:
         raise DataError(f"{path}:1: the file holds no sentence; expected rows of a token and its tag.")
     first = lines[filled[0]]
-    place = f"{path}:{filled[0] + 1}"
+    location = f"{path}:{filled[0] + 1}"
     delimiter = _delimiter(first)
     fields = _fields(first, delimiter)
     header = not any(map(looks_like_tag, fields[1:]))
@@ -281,7 +281,7 @@ def _columns_of(source: Input) -> _Columns:
             return int(name) % len(fields)
         wanted = name if name is not None else " or ".join(usual[:2])
         raise DataError(
-            f"{place}: no column of {content} named {wanted} among {', '.join(fields)}; pass its name as {option}."
+            f"{location}: no column of {content} named {wanted} among {', '.join(fields)}; pass its name as {option}."
         )
 
     token = index(reading.token_column, _TOKEN_NAMES, "words", "token_column")
@@ -292,7 +292,7 @@ def _columns_of(source: Input) -> _Columns:
         header, names = False, []  # its tag is one of the others
     note = ""
     if not untagged:
-        token, tag, note = recognise_columns(rows, len(fields), False, token, tag, place)
+        token, tag, note = recognise_columns(rows, len(fields), False, token, tag, location)
     pos = _first(names, _POS_NAMES)
     if reading.pos_column is not None:
         named = reading.pos_column != NONE
@@ -301,7 +301,7 @@ def _columns_of(source: Input) -> _Columns:
     texts = 0 if lists else sum(_cell(row, token).count(" ") > 1 for row in rows)
     if texts > max(len(rows) / 2, _ENOUGH):
         raise DataError(
-            f"{place}: column {token} holds texts; give every word a row with its tag, or pass other columns as "
+            f"{location}: column {token} holds texts; give every word a row with its tag, or pass other columns as "
             "token_column and tag_column."
         )
     return _Columns(

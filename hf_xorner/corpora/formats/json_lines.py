@@ -51,8 +51,8 @@ class JsonRecord(NamedTuple):
     content: dict[str, Any]
 
     @property
-    def place(self) -> str:
-        """The place of the record, for messages."""
+    def location(self) -> str:
+        """The location of the record, for messages."""
         return f"{self.source}{self.number}"
 
 
@@ -75,14 +75,14 @@ def read_words(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
 
 def sentence_of_words(record: JsonRecord, reading: ReadingOptions) -> Sentence:
     """Return the sentence of an object with words and tags."""
-    content, place = record.content, record.place
-    token_key = find_key(content, TOKEN_KEYS, reading.token_column, "words", "token_column", place)
-    tokens = strings(content, token_key, place)
-    tag_key = find_key(content, TAG_KEYS, reading.tag_column, "tags", "tag_column", place)
+    content, location = record.content, record.location
+    token_key = find_key(content, TOKEN_KEYS, reading.token_column, "words", "token_column", location)
+    tokens = strings(content, token_key, location)
+    tag_key = find_key(content, TAG_KEYS, reading.tag_column, "tags", "tag_column", location)
     if reading.tag_names:
         content = {**content, tag_key: names_of_classes(content[tag_key], reading.tag_names)}
-    tags = strings(content, tag_key, place)
-    pos_tags = parts_of_speech(content, reading, place)
+    tags = strings(content, tag_key, location)
+    pos_tags = parts_of_speech(content, reading, location)
     return Sentence(tokens, tags, record.source, record.number, pos_tags, document_of(content))
 
 
@@ -93,16 +93,16 @@ def records_to_tag(source: Input) -> Iterator[Record]:
         yield from (Record({}, None, str(fault)) for fault in faults)
         faults.clear()
         if record:
-            yield record_of(record.content, source.reading.token_column, record.place)
+            yield record_of(record.content, source.reading.token_column, record.location)
 
 
-def record_of(fields: dict[str, Any], field: str | None, place: str) -> Record:
+def record_of(fields: dict[str, Any], field: str | None, location: str) -> Record:
     """Return a record with the words or the text of a field, by default the words, or else the text, of a usual one.
 
     Args:
         fields: The record; a task of Label Studio has them under ``data``.
         field: The name of the field.
-        place: Its place, for messages.
+        location: Its location, for messages.
     """
     inner = fields.get("data")
     for values in (fields, inner if isinstance(inner, dict) else {}):
@@ -115,9 +115,9 @@ def record_of(fields: dict[str, Any], field: str | None, place: str) -> Record:
                     fault = "a character is not valid UTF-8; save it as UTF-8"
                 elif isinstance(item, list) and not all(map(_WORD.fullmatch, item)):
                     fault = "a word is empty, or contains a TAB or a line break"
-                return Record(fields, None, f"{place}: {fault}.") if fault else Record(fields, item)
+                return Record(fields, None, f"{location}: {fault}.") if fault else Record(fields, item)
     present, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join((TEXT_KEY, *TOKEN_KEYS))
-    return Record(fields, None, f"{place}: no text or list of words in {names}; name one of {present} as field.")
+    return Record(fields, None, f"{location}: no text or list of words in {names}; name one of {present} as field.")
 
 
 def names_of_classes(numbers: Any, names: Sequence[str]) -> Any:
@@ -194,7 +194,7 @@ def _values(source: Input) -> Iterator[tuple[str, int, Any]]:
                 source.repairs.leave_out(fault)
 
 
-def _decoded(text: str, place: str, labelled: bool) -> Any:
+def _decoded(text: str, location: str, labelled: bool) -> Any:
     try:
         value = json.loads(text)
         # Of records to tag, only the text or words are checked.
@@ -202,7 +202,7 @@ def _decoded(text: str, place: str, labelled: bool) -> Any:
             json.dumps(value, ensure_ascii=False).encode()  # fails for lone surrogates
         return value
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not JSON ({error}); correct it, or write one complete object per line.") from None
+        raise DataError(f"{location}: not JSON ({error}); correct it, or write one complete object per line.") from None
 
 
 def is_json(source: Input) -> bool:
@@ -233,7 +233,7 @@ def is_task(record: Mapping[str, Any]) -> bool:
 
 
 def find_key(
-    record: Collection[str], usual: Sequence[str], named: str | None, content: str, option: str, place: str
+    record: Collection[str], usual: Sequence[str], named: str | None, content: str, option: str, location: str
 ) -> str:
     """Return the key in an option, or by default the first of the usual keys that a record has.
 
@@ -246,11 +246,11 @@ def find_key(
             return key
     present = ", ".join(f"{key!r:.40}" for key in list(record)[:8]) or "none"
     raise DataError(
-        f"{place}: no {content} under {' or '.join(map(repr, keys))}; name them as {option} (the keys are {present})."
+        f"{location}: no {content} under {' or '.join(map(repr, keys))}; name them as {option} (keys: {present})."
     )
 
 
-def strings(record: dict[str, Any], key: str, place: str) -> list[str]:
+def strings(record: dict[str, Any], key: str, location: str) -> list[str]:
     """Return a list of strings from a record, byte-order marks removed.
 
     Raises:
@@ -259,15 +259,15 @@ def strings(record: dict[str, Any], key: str, place: str) -> list[str]:
     values = record[key]
     if type(values) is not list or not all(type(value) is str for value in values):
         raise DataError(
-            f"{place}: {key!r} holds {str(values)[:60]}; write a list of strings, or name the tags in tag_names."
+            f"{location}: {key!r} holds {str(values)[:60]}; write a list of strings, or name the tags in tag_names."
         )
     values = [value.replace(BYTE_ORDER_MARK, "") for value in values]
     if "" in values:
-        raise DataError(f"{place}: {key!r} holds an empty string at index {values.index('')}; fill or remove it.")
+        raise DataError(f"{location}: {key!r} holds an empty string at index {values.index('')}; fill or remove it.")
     return values
 
 
-def parts_of_speech(record: dict[str, Any], reading: ReadingOptions, place: str) -> list[str] | None:
+def parts_of_speech(record: dict[str, Any], reading: ReadingOptions, location: str) -> list[str] | None:
     """Return the parts of speech of a record's words, or None if there are none or they are not to be read.
 
     Raises:
@@ -277,12 +277,12 @@ def parts_of_speech(record: dict[str, Any], reading: ReadingOptions, place: str)
         return None
     key = next((key for key in POS_KEYS if key in record), None)
     if reading.pos_column is not None:
-        key = find_key(record, (), reading.pos_column, "parts of speech", "pos_column", place)
+        key = find_key(record, (), reading.pos_column, "parts of speech", "pos_column", location)
     if key is None or record[key] is None:
         return None
     if reading.pos_column is None and type(record[key]) is list and any(type(value) is int for value in record[key]):
         return None  # numbers without names, as in exports of CoNLL-2003 from the Hub
-    return strings(record, key, place)
+    return strings(record, key, location)
 
 
 def document_of(record: dict[str, Any]) -> str | None:

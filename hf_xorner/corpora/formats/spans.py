@@ -111,20 +111,20 @@ def read_spans(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
 
 def _sentence_of(record: JsonRecord, span_key: str | None, reading: ReadingOptions, repairs: ReadingLog) -> Sentence:
     """Return the sentence of a record with a text and spans."""
-    content, place = record.content, record.place
-    text = content[find_key(content, TEXT_KEYS, reading.token_column, "text", "token_column", place)]
+    content, location = record.content, record.location
+    text = content[find_key(content, TEXT_KEYS, reading.token_column, "text", "token_column", location)]
     if type(text) is not str:
-        raise DataError(f"{place}: the text is {str(text)[:60]}; write a string.")
+        raise DataError(f"{location}: the text is {str(text)[:60]}; write a string.")
     written = [] if span_key is None else content[span_key] or []
     if type(written) is not list:
-        raise DataError(f"{place}: {span_key!r} holds {str(written)[:60]}; write a list of [start, end, label].")
+        raise DataError(f"{location}: {span_key!r} holds {str(written)[:60]}; write a list of [start, end, label].")
     usual = [span for item in written for span in _usual_spans(item)]
-    places = _places_of(usual, text)
-    spans = [span for item in usual for span in _labelled(item, text, places, place)]
+    positions = _positions_of(usual, text)
+    spans = [span for item in usual for span in _labelled(item, text, positions, location)]
     offsets = content.get(WORD_KEY)
-    words = _words_of(None if offsets is None else _offsets_of(offsets, len(text), place), text)
-    pos_tags = None if offsets is None else parts_of_speech(content, reading, place)
-    tags = _tags_of(spans, text, words, repairs, place)
+    words = _words_of(None if offsets is None else _offsets_of(offsets, len(text), location), text)
+    pos_tags = None if offsets is None else parts_of_speech(content, reading, location)
+    tags = _tags_of(spans, text, words, repairs, location)
     return Sentence(words.tokens, tags, record.source, record.number, pos_tags, document_of(content))
 
 
@@ -136,14 +136,14 @@ def _accepted(source: Input, stream: Iterable[JsonRecord]) -> Iterator[JsonRecor
     tasks: set[str] = set()
     reading, repairs = source.reading, source.repairs
     for record in stream:
-        content, place = record.content, record.place
+        content, location = record.content, record.location
         task = str(content.get("id")) if _MIN_KEY in content and "id" in content else None
         if content.get("answer") in _REFUSALS:
-            repairs.add(_LEFT_OUT, place)
+            repairs.add(_LEFT_OUT, location)
         elif content.get(_MIN_KEY, "") is None:
-            repairs.add(_UNANNOTATED, place)
+            repairs.add(_UNANNOTATED, location)
         elif task in tasks:
-            repairs.add(_FURTHER, place)
+            repairs.add(_FURTHER, location)
         elif not is_task(content):
             if task is not None:
                 tasks.add(task)
@@ -151,7 +151,7 @@ def _accepted(source: Input, stream: Iterable[JsonRecord]) -> Iterator[JsonRecor
         elif annotations := [item for item in content.get("annotations", ()) if not item.get("was_cancelled")]:
             # Several people may have annotated a task.
             if len(annotations) > 1:
-                repairs.add(_FURTHER, place, len(annotations) - 1)
+                repairs.add(_FURTHER, location, len(annotations) - 1)
             chosen = next((item for item in annotations if item.get("ground_truth")), annotations[0])
             # Spans in the data are not from the annotator.
             data = {key: value for key, value in content["data"].items() if key not in (*SPAN_KEYS, WORD_KEY)}
@@ -162,7 +162,7 @@ def _accepted(source: Input, stream: Iterable[JsonRecord]) -> Iterator[JsonRecor
                 data[control or SPAN_KEYS[0]] = [item["value"] for item in regions]
             yield record._replace(content=data)
         else:
-            repairs.add(_UNANNOTATED, place)
+            repairs.add(_UNANNOTATED, location)
 
 
 def _usual_spans(written: Any) -> list[Any]:
@@ -184,7 +184,7 @@ def _has_end(point: Any) -> bool:
     return type(point) is dict and type(point.get("end")) is int
 
 
-def _labelled(written: Any, text: str, places: Sequence[int], place: str) -> list[Span]:
+def _labelled(written: Any, text: str, positions: Sequence[int], location: str) -> list[Span]:
     """Return the spans of one element, which may have several labels in Label Studio."""
     start, end = _ends_of(written, 3)
     labels: Any = written[2:] if type(written) is list else [written.get("label")] if type(written) is dict else []
@@ -196,18 +196,18 @@ def _labelled(written: Any, text: str, places: Sequence[int], place: str) -> lis
         fault = "is neither [start, end, label] nor an object of these"
     elif not labels or not all(type(label) is str and label.strip(_BLANKS) for label in labels):
         fault = "has no string for its label"
-    elif not 0 <= start < end < len(places):
+    elif not 0 <= start < end < len(positions):
         fault = f"is empty or reaches outside of the text, which has {len(text)} characters"
     else:
-        start, end = places[start], places[end]
+        start, end = positions[start], positions[end]
         if expected and type(expected) is str and not _same_text(text[start:end], expected):
             fault = f"is {text[start:end][:60]!r} in the text"
     if fault:
-        raise DataError(f"{place}: the span {str(written)[:120]} {fault}; correct or remove it.")
+        raise DataError(f"{location}: the span {str(written)[:120]} {fault}; correct or remove it.")
     return [Span(start, end, label.replace(BYTE_ORDER_MARK, "").strip(_BLANKS)) for label in labels]
 
 
-def _places_of(spans: list[Any], text: str) -> Sequence[int]:
+def _positions_of(spans: list[Any], text: str) -> Sequence[int]:
     """Return the character at each offset of the spans: browsers count UTF-16 units, other tools count characters.
 
     Offsets are in units if more of the spans' own texts, which Label Studio writes, are found in this way.
@@ -220,9 +220,9 @@ def _places_of(spans: list[Any], text: str) -> Sequence[int]:
     quoted = [(*_ends_of(span, 3), span["text"]) for span in spans if type(span) is dict and "text" in span]
     quoted = [item for item in quoted if [*map(type, item)] == [int, int, str]]
 
-    def found(places: Sequence[int]) -> int:
+    def found(positions: Sequence[int]) -> int:
         return sum(
-            0 <= start < end < len(places) and _same_text(text[places[start] : places[end]], own)
+            0 <= start < end < len(positions) and _same_text(text[positions[start] : positions[end]], own)
             for start, end, own in quoted
         )
 
@@ -255,13 +255,13 @@ _WORD_RULE = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
 def _words_of(offsets: list[tuple[int, int]] | None, text: str) -> WordSpans:
     """Return the words of a text without byte-order marks, from the offsets or by the word rule."""
     if offsets is None:
-        offsets = [place for _, place in _WORD_RULE.pre_tokenize_str(text.replace(BYTE_ORDER_MARK, " "))]
+        offsets = [span for _, span in _WORD_RULE.pre_tokenize_str(text.replace(BYTE_ORDER_MARK, " "))]
     words = [(text[start:end].replace(BYTE_ORDER_MARK, ""), start, end) for start, end in offsets]
     words = [word for word in words if word[0]]
     return WordSpans([word for word, _, _ in words], [start for _, start, _ in words], [end for _, _, end in words])
 
 
-def _offsets_of(written: Any, size: int, place: str) -> list[tuple[int, int]]:
+def _offsets_of(written: Any, size: int, location: str) -> list[tuple[int, int]]:
     """Return the start and end offsets of the words of a record."""
     before = 0
     offsets = []
@@ -269,7 +269,7 @@ def _offsets_of(written: Any, size: int, place: str) -> list[tuple[int, int]]:
         start, end = _ends_of(word, 2)
         if type(start) is not int or type(end) is not int or not before <= start < end <= size:
             raise DataError(
-                f"{place}: the word {str(word)[:60]} at index {index} of {WORD_KEY!r} is not a [start, end] in the "
+                f"{location}: the word {str(word)[:60]} at index {index} of {WORD_KEY!r} is not a [start, end] in the "
                 f"text after the previous word; correct it, or leave {WORD_KEY!r} out."
             )
         offsets.append((start, end))
@@ -285,7 +285,7 @@ def _tags_of(
     text: str,
     words: WordSpans,
     repairs: ReadingLog,
-    place: str,
+    location: str,
     skip: Callable[[DataError], Any] | None = None,
 ) -> list[str]:
     """Return the IOB2 tags of words for spans.
@@ -297,7 +297,7 @@ def _tags_of(
     chunks = []
     for span in spans:
         try:
-            chunks.append((*_covered(span, text, words, repairs, place), span))
+            chunks.append((*_covered(span, text, words, repairs, location), span))
         except DataError as fault:
             if skip is None:
                 raise
@@ -305,14 +305,14 @@ def _tags_of(
     # The same choice as spaCy's filter_spans.
     for first, after, span in sorted(chunks, key=lambda chunk: (chunk[0] - chunk[1], chunk[0])):
         if any(tag != "O" for tag in tags[first:after]):
-            repairs.add(_OVERLAPPING, f"{place}, span {span.start} to {span.end}")
+            repairs.add(_OVERLAPPING, f"{location}, span {span.start} to {span.end}")
             continue
         tags[first] = f"B-{span.label}"
         tags[first + 1 : after] = [f"I-{span.label}"] * (after - first - 1)
     return tags
 
 
-def _covered(span: Span, text: str, words: WordSpans, repairs: ReadingLog, place: str) -> tuple[int, int]:
+def _covered(span: Span, text: str, words: WordSpans, repairs: ReadingLog, location: str) -> tuple[int, int]:
     """Return the range of words that have a character in a span: the first index, and the index after the last."""
     first, after = bisect_right(words.ends, span.start), bisect_left(words.starts, span.end)
     if first < after and words.starts[first] == span.start and words.ends[after - 1] == span.end:
@@ -322,9 +322,9 @@ def _covered(span: Span, text: str, words: WordSpans, repairs: ReadingLog, place
     start, end = span.end - len(inside.lstrip(_BLANKS)), span.start + len(inside.rstrip(_BLANKS))
     first, after = bisect_right(words.ends, start), bisect_left(words.starts, end)
     if start >= end or first >= after:
-        raise DataError(f"{place}: the span {tuple(span)} covers no word; correct or remove it.")
+        raise DataError(f"{location}: the span {tuple(span)} covers no word; correct or remove it.")
     if words.starts[first] < span.start or words.ends[after - 1] > span.end:
-        repairs.add(_WIDENED, f"{place}, span {span.start} to {span.end}")
+        repairs.add(_WIDENED, f"{location}, span {span.start} to {span.end}")
     return first, after
 
 
@@ -362,15 +362,15 @@ def read_brat(source: Input) -> Iterator[Sentence]:
     text, annotation = text_of(text_path, reading, repairs), text_of(path, reading, repairs)
     annotation = annotation.removeprefix(BYTE_ORDER_MARK)
     marks = [(f"{path}:{number}", line.rstrip("\r")) for number, line in enumerate(annotation.split("\n"), start=1)]
-    marks = [(place, line) for place, line in marks if line.startswith("T")]
+    marks = [(location, line) for location, line in marks if line.startswith("T")]
     # The text in which more spans fit.
     texts = [text, text.replace("\r\n", "\n")] if "\r\n" in text else [text]
     text, spans, faults = min(((text, *_brat_spans(marks, text)) for text in texts), key=lambda read: len(read[2]))
     repairs.bad_spans += faults
     repairs.spans += len(marks)
-    for place, _, parts in spans:
+    for location, _, parts in spans:
         if parts > 1:
-            repairs.add(_JOINED, place)
+            repairs.add(_JOINED, location)
     words = _words_of(None, text)
     tags = _tags_of([span for _, span, _ in spans], text, words, repairs, str(path), repairs.bad_spans.append)
     # The line of each word.
@@ -379,24 +379,26 @@ def read_brat(source: Input) -> Iterator[Sentence]:
         lines.append(lines[-1] + text.count("\n", before, start))
     starts = [line > before for before, line in pairwise(lines)]
     for first, after in sentences_between(starts, tags):
-        place = f"{text_path}:"
-        yield Sentence(words.tokens[first:after], tags[first:after], place, lines[first + 1], doc_id=source.document)
+        location = f"{text_path}:"
+        yield Sentence(words.tokens[first:after], tags[first:after], location, lines[first + 1], doc_id=source.document)
 
 
 def _brat_spans(marks: Sequence[tuple[str, str]], text: str) -> tuple[list[tuple[str, Span, int]], list[DataError]]:
-    """Return the spans in lines of an annotation, with their places and numbers of parts, and the errors of others."""
+    """Return the spans in lines of an annotation, with their location and number of parts, and the errors of others."""
     spans, faults = [], []
-    for place, line in marks:
+    for location, line in marks:
         match = _BRAT_SPAN.fullmatch(line)
         if match is None:
-            faults.append(DataError(f"{place}: {line[:60]!r} is not a span; expected T1, TAB, a type and two places."))
+            faults.append(
+                DataError(f"{location}: {line[:60]!r} is not a span; expected T1, TAB, a type and two positions.")
+            )
             continue
-        label, places, expected = match.groups()
-        parts = sorted(tuple(map(int, part.split())) for part in places.split(";"))
+        label, positions, expected = match.groups()
+        parts = sorted(tuple(map(int, part.split())) for part in positions.split(";"))
         inside = " ".join(text[start:end] for start, end in parts)
         if all(start < end <= len(text) for start, end in parts) and _same_text(inside, expected or inside):
-            spans.append((place, Span(parts[0][0], max(end for _, end in parts), label), len(parts)))
+            spans.append((location, Span(parts[0][0], max(end for _, end in parts), label), len(parts)))
         else:
-            fault = f"{place}: the span is {inside[:60]!r} in the text of {len(text)} characters"
+            fault = f"{location}: the span is {inside[:60]!r} in the text of {len(text)} characters"
             faults.append(DataError(f"{fault}; put the text that was annotated next to the annotation."))
     return spans, faults
