@@ -45,5 +45,5 @@ published-code:
 	files=$$(python -c "from transformers.dynamic_module_utils import get_relative_import_files as files; \
 	models = 'hf_xorner/models/'; main = ['modeling_cnn_lstm_crf.py', 'tokenization_word_char.py']; \
 	print(*{each for name in main for each in [models + name, *files(models + name)]})") && \
-	rm -f model_cards/english-*/*.py && \
-	for folder in model_cards/english-*/; do cp $$files $$folder || exit 1; done
+	rm -f model_cards/*/*.py && \
+	for model in model_cards/*/model.safetensors; do cp $$files $${model%/*} || exit 1; done

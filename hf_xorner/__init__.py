@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .errors import DataError
     from .evaluation.evaluate import evaluate
     from .export.runtime import OnnxTagger
-    from .files import english
+    from .files import english, multilingual
     from .hub import publish
     from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
@@ -43,6 +43,7 @@ __all__ = [
     "english",
     "evaluate",
     "load_corpus",
+    "multilingual",
     "publish",
     "train",
     "xor_corpus",
@@ -55,7 +56,7 @@ _LAZY = {
     "errors": ("DataError",),
     "evaluation.evaluate": ("evaluate",),
     "export.runtime": ("OnnxTagger",),
-    "files": ("english",),
+    "files": ("english", "multilingual"),
     "hub": ("publish",),
     "models.configuration_tagger": ("TaggerConfig",),
     "models.modeling_tagger": ("TaggerForTokenClassification", "TaggerOutput"),

@@ -22,7 +22,12 @@ from .errors import DataError
 FACTS_FILE, CARD_FILE, GRAPH_FILE = "facts.json", "README.md", "model.onnx"
 
 #: The folders of the package's models by the short names that users type; pyproject.toml names the folders as well.
-PACKAGED = {"english": "english-ner-small", "english-open": "english-ner-open", "english-start": "english-start"}
+PACKAGED = {
+    "english": "english-ner-small",
+    "english-open": "english-ner-open",
+    "english-start": "english-start",
+    "multilingual": "multilingual-ner",
+}
 
 #: A repository on the Hub, as a pattern.
 HUB_NAME = r"\w[\w.-]*/\w[\w.-]*"
@@ -37,6 +42,11 @@ _PATIENCE = 1.0
 def english() -> str:
     """Return the folder of the English model in the package, for `Tagger.from_pretrained` or `pipeline("ner", …)`."""
     return model_folder("english")
+
+
+def multilingual() -> str:
+    """Return the folder of the multilingual model in the package; see `english`."""
+    return model_folder("multilingual")
 
 
 def model_folder(name: str) -> str:

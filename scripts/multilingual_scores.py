@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("systems", nargs="+", help="A folder of a model, spacy:NAME or natasha, perhaps after fr=.")
     parser.add_argument("--files", nargs="+", type=Path, required=True, help="The labelled files.")
-    parser.add_argument("--all_cases", action="store_true", help="Also in lower case, IN CAPITALS and so on.")
+    parser.add_argument("--all_cases", action="store_true", help="Also in lower case and IN CAPITALS.")
     parser.add_argument("--output", type=Path, help="A file for the figures.")
     options = parser.parse_args()
     systems = {name: (name.rpartition("=")[0], system_of(name.rpartition("=")[2])) for name in options.systems}
@@ -40,7 +40,7 @@ def main() -> None:
     for language, files in languages.items():
         for name, (only, system) in systems.items():
             if only in ("", language):
-                for case in CASES if options.all_cases else ("as spelt",):
+                for case in ("as spelt", "lower case", "capitals")[: 3 if options.all_cases else 1]:
                     figures[name] |= scored(language, case, files, system)
                 print(language, Path(name).name, line(figures[name], language), flush=True)
     if options.output:

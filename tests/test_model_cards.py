@@ -49,7 +49,10 @@ def letters(text):
 # Over 2 s, as a new process loads the model.
 @pytest.mark.parametrize(
     "folder",
-    [COMPLETE, pytest.param(CARDS / "english-ner-open", marks=pytest.mark.slow)],
+    [
+        COMPLETE,
+        *(pytest.param(CARDS / name, marks=pytest.mark.slow) for name in ("english-ner-open", "multilingual-ner")),
+    ],
     ids=lambda folder: folder.name,
 )
 def test_the_complete_models_can_be_published(folder):

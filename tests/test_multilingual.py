@@ -1,12 +1,21 @@
-"""The multilingual tagger: its scripts, from raw corpora to the word pieces of an encoder."""
+"""The multilingual tagger: its scripts, from raw corpora to the word pieces of an encoder, and its page."""
 
 import importlib
+import json
+import re
 import struct
 
 import numpy as np
 import pytest
 from conftest import REPOSITORY
 from transformers import AutoModel, AutoTokenizer
+
+import hf_xorner
+from hf_xorner import CnnLstmCrfConfig, Tagger, WordCharTokenizer
+from hf_xorner.export.web import page_facts
+
+CARD = REPOSITORY / "model_cards" / "multilingual-ner"
+PAGE = REPOSITORY / "docs" / "multilingual.md"
 
 
 @pytest.fixture
@@ -107,3 +116,44 @@ def test_tags_of_the_spans_of_a_text(script):
         "B-LOC",
         "O",
     ]
+
+
+def test_the_word_rule_knows_elision_and_finnish_case_endings(script, tmp_path):
+    WordCharTokenizer.from_corpus([["a"]]).save_pretrained(tmp_path)
+    for _ in range(2):  # the second time, nothing changes
+        script("multilingual").extend_word_rule(tmp_path / "tokenizer.json")
+    tokenizer = WordCharTokenizer.from_pretrained(tmp_path)
+    expected = (
+        "l' Europa dell' Italia d’ Alger qu' il Jusqu' à rock'n'roll O'Neil N'Djamena do n't n't Ankara'da EU:n USA:ssa"
+    )
+    text = "l'Europa dell'Italia d’Alger qu'il Jusqu'à rock'n'roll O'Neil N'Djamena don't n't Ankara'da EU:n USA:ssa"
+    assert tokenizer.tokenize(text) == expected.split()
+    # The browser splits texts by the rule of the model, too.
+    pattern = page_facts(CnnLstmCrfConfig(), tokenizer)["pattern"]
+    assert pattern != page_facts(CnnLstmCrfConfig(), WordCharTokenizer.from_corpus([["a"]]))["pattern"]
+
+
+def test_the_model_is_part_of_the_package():
+    tagger = Tagger.from_pretrained("multilingual")
+    assert tagger.entity_labels == ["LOC", "ORG", "PER"]
+    assert hf_xorner.multilingual() == str(CARD)
+    assert [entity.text for entity in tagger("Emmanuel Macron quitta l'Europe.")] == ["Emmanuel Macron", "Europe"]
+
+
+def test_the_documented_sentences_are_tagged_as_shown():
+    table = PAGE.read_text(encoding="utf-8").split("| | sentence | entities |\n|---|---|---|\n")[1].split("\n\n")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()]
+    assert len({language for language, _, _ in rows}) >= 32
+    found = Tagger.from_pretrained("multilingual")([sentence for _, sentence, _ in rows])
+    for (_, sentence, shown), entities in zip(rows, found, strict=True):
+        assert shown == (", ".join(f"{each.label} {each.text} {each.score:.2f}" for each in entities) or "–"), sentence
+
+
+def test_the_documented_scores_are_the_measured_ones():
+    figures = json.loads((CARD.parent / "multilingual-scores.json").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| [^|]+ \((\w\w)\) \|(.*)\|$", PAGE.read_text(encoding="utf-8"), re.M)
+    assert len(rows) == 25
+    for language, cells in rows:
+        shown = [cell.strip() for cell in cells.split("|")][1:]
+        scores = (figures[name].get(f"{language}, as spelt") for name in ("dev", "test", "pud"))
+        assert shown == [f"{score['f1']:.1f}" if score else "–" for score in scores], language

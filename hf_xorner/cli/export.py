@@ -29,7 +29,9 @@ DESCRIPTION = (
 class Options:
     """The options of an export."""
 
-    model: str = option(help="The folder of a model, owner/name on the Hub, english or english-open.", positional=True)
+    model: str = option(
+        help="The folder of a model, owner/name on the Hub, english, english-open or multilingual.", positional=True
+    )
     output: str = option(help="The folder to write to.")
     to: str = option("onnx", "The kind of export: onnx, web or package.", choices=("onnx", "web", "package"))
     name: str | None = option(None, "The name of the package, such as my_ner.")

@@ -38,7 +38,9 @@ _TEST = "test"
 class EvaluationOptions(ReadingOptions):
     """The options of an evaluation."""
 
-    model: str | None = option(None, "A folder, owner/name on the Hub, english or english-open.", positional=True)
+    model: str | None = option(
+        None, "A folder, owner/name on the Hub, english, english-open or multilingual.", positional=True
+    )
     dataset: str | None = option(
         None,
         "The corpus: a name, a file, a folder, or owner/name on the Hub.",

@@ -14,7 +14,6 @@ from ..loading import load
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS, WordPieces, character_ids
-from ..models.word_rule import WORD_PATTERN
 from .javascript import javascript_pattern
 
 PAGE_FACTS_FILE = "tagger.json"
@@ -79,8 +78,9 @@ def page_facts(config: TaggerConfig, tokenizer: WordCharTokenizer) -> dict:
         forms.append((lower if casing == "keep" else casing, zero if digits == "keep" else digits))
     table = character_ids(tokenizer.characters, digits == "zero").tolist()
     vocabulary = tokenizer.get_vocab()
+    rule = json.loads(tokenizer.backend_tokenizer.to_str())["pre_tokenizer"]["pattern"]["Regex"]
     return {
-        "pattern": javascript_pattern(WORD_PATTERN),
+        "pattern": javascript_pattern(rule),
         "words": sorted(vocabulary, key=vocabulary.__getitem__),
         "forms": forms,
         "max_word_chars": tokenizer.max_word_chars,

@@ -33,8 +33,8 @@ class TaggerComponent(Pipe):
     Args:
         nlp: The pipeline, which is not used.
         name: The name of the component in the pipeline.
-        model: A folder, a repository on the Hub, or "english" or "english-open" for a model of the package, which is
-            loaded with the first text. A saved pipeline contains the model, and loads this copy.
+        model: A folder, a repository on the Hub, or "english", "english-open" or "multilingual" for a model of the
+            package, which is loaded with the first text. A saved pipeline contains the model, and loads this copy.
         spans_key: Set `doc.spans[spans_key]` instead of `doc.ents`.
         min_score: Leave out entities with a lower score: one number, or numbers by label. The default is `min_score` in
             the model's config, or 0.

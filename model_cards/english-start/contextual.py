@@ -10,6 +10,7 @@ from transformers import AutoModel
 
 from .configuration_tagger import TaggerConfig, encoder_config
 from .frozen_vectors import NEEDS_PIECES
+from .layers import home_window, number_of_windows
 
 #: Pieces, padding included, that the encoder reads at a time; limits the memory for long documents. Fewer on a CPU, so
 #: that windows of one length are read together: with all in one batch, a third of its work was padding.
@@ -31,14 +32,14 @@ class Windows(NamedTuple):
     def of(cls, counts: Tensor, capacity: int, overlap: int) -> Windows:
         """Windows over sentences of `counts` (B,) pieces."""
         step = capacity - overlap
-        number = torch.where(counts > 0, (-((overlap - counts) // step)).clamp(min=1), 0)  # (B,)
+        number = torch.where(counts > 0, number_of_windows(counts, capacity, overlap), 0)  # (B,)
         before = number.cumsum(0) - number
         sentence = torch.arange(len(counts), device=counts.device)
         of_window, of_piece = sentence.repeat_interleave(number), sentence.repeat_interleave(counts)
         start = (torch.arange(len(of_window), device=counts.device) - before[of_window]) * step
         begins = counts.cumsum(0) - counts
         rank = torch.arange(len(of_piece), device=counts.device) - begins[of_piece]
-        home = ((rank - overlap // 2) // step).clamp(min=0).minimum(number[of_piece] - 1)
+        home = home_window(rank, counts[of_piece], capacity, overlap)
         return cls(
             first=begins[of_window] + start,
             size=(counts[of_window] - start).clamp(max=capacity),
@@ -54,11 +55,11 @@ class ContextualFeatures(nn.Module):
     without pieces. A frozen encoder has no dropout, so `states` can be cached.
     """
 
-    def __init__(self, config: TaggerConfig) -> None:
+    def __init__(self, config: TaggerConfig, encoder: nn.Module | None = None) -> None:
         super().__init__()
         self.config = config
         settings = encoder_config(config.context_encoder or {})
-        self.encoder = AutoModel.from_config(settings, trust_remote_code=False)
+        self.encoder = encoder or AutoModel.from_config(settings, trust_remote_code=False)
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None  # one vector per sentence, which is not used
         self.padding = settings.pad_token_id or 0

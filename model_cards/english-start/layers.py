@@ -91,6 +91,20 @@ class Layout(NamedTuple):
         return flat.unflatten(0, (self.batch, self.time))
 
 
+# --- Windows over long sentences -------------------------------------------------------------------------------------
+
+
+def number_of_windows(lengths: Tensor, window: int, overlap: int) -> Tensor:
+    """The number of windows, which start at 0, S, 2S, … with S = window - overlap, over sequences of some lengths."""
+    return (-((overlap - lengths) // (window - overlap))).clamp(min=1)
+
+
+def home_window(position: Tensor, lengths: Tensor, window: int, overlap: int) -> Tensor:
+    """The window in which a position is nearest to the middle."""
+    nearest = ((position - overlap // 2) // (window - overlap)).clamp(min=0)
+    return nearest.minimum(number_of_windows(lengths, window, overlap) - 1)
+
+
 # --- Self-attention --------------------------------------------------------------------------------------------------
 
 
@@ -158,7 +172,8 @@ class WindowedSelfAttention(nn.Module):
         """Attend window by window; each word's context comes from its home window."""
         batch, time, _ = states.shape
         step = self.window - self.overlap
-        home = self.home_windows(lengths, time)  # (B, T)
+        position = torch.arange(time, device=lengths.device)
+        home = home_window(position, lengths.unsqueeze(1), self.window, self.overlap)  # (B, T)
         contexts, weights = states.new_zeros(batch, time, self.output_size), None
         if with_weights:
             weights = states.new_zeros(batch, self.num_heads, time, time)
@@ -172,11 +187,3 @@ class WindowedSelfAttention(nn.Module):
                 rows = weights[:, :, window, window]
                 rows.copy_(torch.where(at_home.unsqueeze(1), local, rows))
         return contexts, weights
-
-    def home_windows(self, lengths: Tensor, time: int) -> Tensor:
-        """The number of the window from which each word takes its context: lengths (B,) → (B, T)."""
-        step = self.window - self.overlap
-        last = (-((self.overlap - lengths) // step)).clamp(min=1) - 1  # the last window of each sentence
-        position = torch.arange(time, device=lengths.device)
-        home = ((position - self.overlap // 2) // step).clamp(min=0)
-        return torch.minimum(home, last.unsqueeze(1))
