@@ -63,7 +63,7 @@ class RunArguments(ReadingOptions):
     model_name_or_path: str | None = option(
         None,
         "Continue from a tagger: a folder, owner/name on the Hub, or a model of the package: english, english-open, "
-        'multilingual; english-start, the default for English text with PER, ORG or LOC and no option of the model; or "none".',
+        'multilingual; english-start, the default for English with PER, ORG or LOC and no option of the model; "none".',
         group="model",
         aliases=("--model", "--model_name"),
     )
