@@ -1,6 +1,6 @@
 """Write the pictures of the README, from measured figures and from the entities of the English model.
 
-`model_cards/english-comparison.json` has the figures; `scripts/compare_english.py` writes it.
+`model_cards/comparison.json` has the figures; `scripts/compare_english.py --measure` writes it.
 
     python scripts/readme_pictures.py
 """
@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from html import escape
@@ -15,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from hf_xorner import Tagger
-from hf_xorner.files import PACKAGED
 
 ROOT = Path(__file__).resolve().parents[1]
-COMPARISON = ROOT / "model_cards" / "english-comparison.json"
+COMPARISON = ROOT / "model_cards" / "comparison.json"
 FOLDER = ROOT / "docs" / "pictures"
 SENTENCES = (
     "The German firm Nordwind Energy hired Imran Vale in Oslo.",
@@ -26,7 +26,7 @@ SENTENCES = (
 )
 INK, SHEET = "#37414d", "#fafafa"
 COLOURS = {"PER": "#fbe6cf", "ORG": "#d9ead9", "LOC": "#d6e4f5", "MISC": "#eadcf2"}
-OURS, PEER = "#2f6db5", "#b9c0c8"
+OURS, PEER = "#2f6db5", "#8b939c"
 #: Width of a letter of the monospaced font, and height of a line.
 LETTER, LINE = 9.6, 58
 SANS = 'font-family="sans-serif"'
@@ -76,37 +76,38 @@ def entities_picture(sentences: Sequence[str], tagged: Sequence[Sequence[Any]]) 
 
 
 def peers_picture(figures: dict[str, dict[str, Any]]) -> str:
-    """Draw bars of F1 and of words a second for this model and for spaCy's."""
-    english = PACKAGED["english"]
-    ours, peer = f"model_cards/{english}", "spacy:en_core_web_sm"
-    systems = ((ours, f"hf_xorner {english}", OURS), (peer, "spaCy en_core_web_sm", PEER))
-    rows = [
-        ("F1, news and encyclopedia", "pud, as spelt"),
-        ("F1, the same in lower case", "pud, lower case"),
-    ]
-    values = [(name, [figures[system][key]["f1"] for system, *_ in systems], "{:.1f}", 100) for name, key in rows]
-    speeds = [figures[system]["words_per_second"] for system, *_ in systems]
-    values.append(("words a second, two cores", speeds, "{:,.0f}", max(speeds)))
+    """Draw a point for each system: F1 on English PUD against words a second."""
+    left, right, top, bottom = 60, 620, 20, 320
+    systems = {label: (values["words_per_second"], values["pud"]["f1"]) for label, values in figures.items()}
+    speeds, scores = zip(*systems.values(), strict=True)
+    slowest, fastest = math.log10(min(speeds)) - 0.1, math.log10(max(speeds)) + 0.1
+    worst, best = 10 * (min(scores) // 10), 10 * (max(scores) // 10 + 1)
+
+    def place(speed: float, score: float) -> tuple[float, float]:
+        across = (math.log10(speed) - slowest) / (fastest - slowest)
+        return left + (right - left) * across, bottom - (bottom - top) * (score - worst) / (best - worst)
+
     parts = []
-    for number, (_, label, colour) in enumerate(systems):
-        parts += [f'<rect x="{20 + 300 * number}" y="14" width="14" height="14" fill="{colour}"/>']
-        parts += [text(42 + 300 * number, 26, label)]
-    for row, (name, pair, form, most) in enumerate(values):
-        y = 48 + 52 * row
-        parts.append(text(20, y + 22, name))
-        for number, (value, (*_, colour)) in enumerate(zip(pair, systems, strict=True)):
-            length = 300 * value / most
-            parts.append(f'<rect x="240" y="{y + 18 * number}" width="{length:.1f}" height="16" fill="{colour}"/>')
-            parts.append(text(248 + length, y + 13 + 18 * number, form.format(value), 13))
-    note = "F1: persons, organisations and locations of Universal NER's English PUD, on which neither was trained."
-    parts.append(text(20, 62 + 52 * len(values), note, 11))
-    note = "Speed of spaCy: an untrained pipeline with the layers of its NER alone."
-    parts.append(text(20, 78 + 52 * len(values), note, 11))
-    title = (
-        "F1 on persons, organisations and locations of English PUD, text that neither was trained on, and speed, of "
-        f"{english} and spaCy's small English model."
-    )
-    return svg(title, 640, 92 + 52 * len(values), parts)
+    for score in range(int(worst), int(best) + 1, 10):
+        y = place(min(speeds), score)[1]
+        parts.append(f'<line x1="{left}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" stroke="{INK}" stroke-opacity="0.15"/>')
+        parts.append(text(left - 10, y + 4, str(score), 12, "end"))
+    for speed in (digit * 10**power for power in range(1, 7) for digit in (1, 2, 5)):
+        if slowest <= math.log10(speed) <= fastest:
+            parts.append(text(round(place(speed, best)[0], 1), bottom + 20, f"{speed:,}", 12, "middle"))
+    lowest = top - 14.0
+    for label, (speed, score) in sorted(systems.items(), key=lambda item: -item[1][1]):
+        x, y = place(speed, score)
+        lowest = max(y + 4, lowest + 14)  # labels do not overlap
+        side, anchor = (10, "start") if x < (left + right) / 2 else (-10, "end")
+        colour = OURS if label.startswith("english-ner") else PEER
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')
+        parts.append(text(round(x + side, 1), round(lowest, 1), label, 12, anchor))
+    axis = "words a second of CPU time, one thread (right is faster)"
+    parts.append(text((left + right) / 2, bottom + 42, axis, 13, "middle"))
+    title = "F1 on persons, organisations and locations of English PUD, against words a second."
+    note = "F1 (up is better): persons, organisations and locations of English PUD, on which no system was trained."
+    return svg(title, 640, bottom + 76, [*parts, text(20, bottom + 64, note, 11)])
 
 
 if __name__ == "__main__":

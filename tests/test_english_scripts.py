@@ -174,6 +174,13 @@ def test_the_pictures_of_the_readme_show_what_the_model_finds_and_the_measured_s
     assert drawn == (script["FOLDER"] / "peers.svg").read_text(encoding="utf-8"), "run `make pictures`"
 
 
+def test_the_comparison_shows_the_measured_figures(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    figures = json.loads((CARDS / "comparison.json").read_text(encoding="utf-8"))
+    page = (REPOSITORY / "docs" / "comparison.md").read_text(encoding="utf-8")
+    assert importlib.import_module("compare_english").table(figures) in page
+
+
 def test_the_documented_false_alarms_are_the_measured_ones(script, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     rows = ok(
