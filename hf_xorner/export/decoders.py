@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ class DecodedValues(NamedTuple):
     conditional: Value  # (T, B) log probability given the previous tag
 
 
-def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value, lengths: Value) -> DecodedValues:
+def add_decoder(graph: Graph, model: Any, states: Value, lengths: Value) -> DecodedValues:
     """Decode the encoder's states (T, B, h) of sentences of lengths (B,)."""
     if isinstance(model.decoder, CrfDecoder):
         return _add_crf(graph, model, model.decoder, states, lengths)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -59,7 +59,7 @@ class ContextualFeatures(nn.Module):
         super().__init__()
         self.config = config
         settings = encoder_config(config.context_encoder or {})
-        self.encoder = encoder or AutoModel.from_config(settings, trust_remote_code=False)
+        self.encoder: Any = encoder or AutoModel.from_config(settings, trust_remote_code=False)
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None  # one vector per sentence, which is not used
         self.padding = settings.pad_token_id or 0
