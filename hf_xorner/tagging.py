@@ -174,7 +174,7 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
 
 
 def _tag_file(name: str, target: Path | None, options: TaggingOptions, tagger: BaseTagger, tally: Tally) -> None:
-    kind, records = _records(name, options)
+    kind, records = records_of(name, options)
     format = _format_of(target, kind, options)
     # A progress bar would disturb texts that are shown on the terminal.
     hidden = True if format in ("colour", "txt") else None
@@ -210,7 +210,7 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
             ignored.append(name)
             continue
         try:
-            kind, _ = _records(str(path), options)
+            kind, _ = records_of(str(path), options)
         except DataError:  # raised again when the file is tagged
             inputs[path] = name
             yield str(path), None
@@ -317,7 +317,7 @@ def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
     return (record_of(row, options.field, f"{source}, {split}, row {at}") for at, row in enumerate(splits[split]))
 
 
-def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record]]:
+def records_of(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record]]:
     """Return the format of a source, or "rows" for rows of CSV, and its records."""
     if _is_text(source):
         return "text", iter([record_of({"text": source}, "text", "the text")])

@@ -54,7 +54,7 @@ MAY_IMPORT = {
     },
     "tagging": {"options", "corpora", "entities", "errors", "files", "loading", "models", "safety", "tagger"},
     "training": {
-        *("corpora", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),
+        *("corpora", "errors", "evaluation", "files", "loading", "models", "registration", "tagger", "tagging"),
         *("options", "text_table", "vectors"),
     },
     "integrations": {"entities", "tagger"},

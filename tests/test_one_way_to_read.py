@@ -12,7 +12,7 @@ from export_samples import brat, json_files
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.corpora import load_corpus
-from hf_xorner.tagging import TaggingOptions, _records
+from hf_xorner.tagging import TaggingOptions, records_of
 
 words_of = WordCharTokenizer.from_corpus([]).tokenize
 
@@ -23,7 +23,7 @@ def tagged(tmp_path):
 
     def tagged(name, content, **options):
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-        records = list(_records(str(tmp_path / name), TaggingOptions(**options))[1])
+        records = list(records_of(str(tmp_path / name), TaggingOptions(**options))[1])
         assert not any(record.fault for record in records)
         return [words_of(record.item) if isinstance(record.item, str) else record.item for record in records]
 

@@ -158,8 +158,8 @@ class RunArguments(ReadingOptions):
     )
     teacher_text: list[str] = option(
         [],
-        "Files of text (plain, JSON, CSV, Parquet, or others that `tag` reads) that the teachers label. Without a "
-        "corpus, the model learns from them alone.",
+        "Texts that the teachers label: files or folders of any format that `tag` reads, or datasets on the Hub (their "
+        "split train). Without a corpus, the model learns from them alone.",
         group="distillation",
         aliases=("--text",),
     )

@@ -20,14 +20,13 @@ from tqdm.auto import tqdm
 
 from ..corpora import load_corpus
 from ..corpora.assemble import TAGS, TOKENS, TRAIN, label_names_of
-from ..corpora.formats import recognise
 from ..corpora.schemes import UNLABELLED_TAG, entity_type
-from ..corpora.source import Input, ReadingLog, ReadingOptions, Sentence
 from ..errors import DataError
-from ..files import expanded, open_bytes
+from ..files import expanded, files_below
 from ..models.contextual import ContextualFeatures
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer
+from ..tagging import TaggingOptions, records_of
 from .batches import CONTEXT_STATES, TEACHER_PAIRS, word_counts
 from .teachers import (
     OwnTeacher,
@@ -208,25 +207,28 @@ def with_context_states(corpus: DatasetDict, context: ContextualFeatures, tokeni
 _ENDS, _LONG, _LONGEST = {".", "!", "?", "…", "。"}, 40, 100
 
 
-def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> list[list[str]]:
-    """Return the words of texts, or of sentences in any format that `tag` reads; long texts are divided into sentences.
+def read_texts(names: Sequence[str], tokenize: Callable[[str], list[str]]) -> list[list[str]]:
+    """Return the words of texts, or of sentences, in any format that `tag` reads; long texts become several sentences.
+
+    Args:
+        names: Files, folders, and datasets on the Hub, of which the split train is read.
+        tokenize: Divides a text into words.
 
     Raises:
-        DataError: If a file cannot be read, or has no words.
+        DataError: If one cannot be read, or has no words.
     """
     sentences: list[list[str]] = []
-    for name in files:
-        log = ReadingLog(options := ReadingOptions())
-        with open_bytes(expanded(name)) as lines:
-            source = Input(expanded(name), options, log, raw_lines=iter(lines))
-            kind = recognise(source)
-            records = kind.records(source) if kind.records else kind.read(source) if kind.read else ()
-            items = (record.tokens if isinstance(record, Sentence) else record.item for record in records)
-            texts = [tokenize(item) if isinstance(item, str) else list(item or ()) for item in items]
-        in_file = [sentence for words in texts for sentence in _divided(words)]
-        if not in_file:
+    for name in names:
+        path = expanded(name)
+        before = len(sentences)
+        for file in map(str, files_below(path)) if path.is_dir() else [name]:
+            for record in records_of(file, TaggingOptions(split=None if path.exists() else TRAIN))[1]:
+                if record.item is None:
+                    raise DataError(record.fault)
+                words = tokenize(record.item) if isinstance(record.item, str) else record.item
+                sentences += _divided(words)
+        if len(sentences) == before:
             raise DataError(f"{name} has no words; name a file of plain text with one sentence per line.")
-        sentences += in_file
     return sentences
 
 

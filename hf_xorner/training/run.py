@@ -31,7 +31,7 @@ from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.scores import measure_of
-from ..files import FACTS_FILE, GRAPH_FILE, check_apart, expanded, locked, model_folder, open_bytes, write_whole
+from ..files import FACTS_FILE, GRAPH_FILE, check_apart, locked, model_folder, write_whole
 from ..loading import load_config
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -399,7 +399,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         corpus["train"] = concatenate_datasets([corpus["train"], corpus["validation"]])
     config_fields = dict(config_fields)
     texts_apart = [] if run.texts_alone else run.teacher_text
-    sentences = (len(corpus["train"]) + sum(map(_lines_of, texts_apart))) * (1 + run.recased)
+    sentences = (len(corpus["train"]) + len(read_texts(texts_apart, str.split))) * (1 + run.recased)
     chosen = choose_options(run, training, config_fields, round(sentences), corpus["train"])
     options = options_of(run, training, config_fields)
     # Before the Trainer is created: this creates TrainingArguments, which reset the state of accelerate.
@@ -475,12 +475,6 @@ def _compare_words(train: Dataset, tokenizer: WordCharTokenizer, source: str) ->
             "worse on texts than on lists of words, so give it lists.",
             *(source, 100 * share, ", ".join(divided[:3])),
         )
-
-
-def _lines_of(path: str) -> int:
-    """Return the number of lines of a text."""
-    with open_bytes(expanded(path)) as file:
-        return sum(1 for _ in file)
 
 
 def _has_words(split: Dataset) -> bool:

@@ -144,5 +144,6 @@ def test_texts_may_be_in_any_format_that_tag_reads(tmp_path):
     ):
         (tmp_path / name).write_text(content)
         assert read_texts([str(tmp_path / name)], str.split) == [["Ann", "left", "."], ["Bob", "stays"]]
+    assert read_texts([str(tmp_path)], str.split) == [["Ann", "left", "."], ["Bob", "stays"]] * 4  # a folder
     (tmp_path / "long.txt").write_text("a b c . " * 30)
     assert read_texts([str(tmp_path / "long.txt")], str.split) == [["a", "b", "c", "."]] * 30
