@@ -11,7 +11,7 @@ from typing import Any
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
-from hf_xorner.cli.help import COMMANDS, help_of
+from hf_xorner.cli.help import COMMANDS, read_help
 from hf_xorner.training.recipes import ROOT, recipe_names
 
 REPOSITORY = Path(__file__).parent.parent
@@ -22,8 +22,9 @@ EQUATION = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>'
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add cli.md and recipes.md."""
-    for name, lines in (("cli.md", command_lines()), ("recipes.md", recipe_lines())):
+    """Add cli.md, a page for each command, and recipes.md."""
+    pages = {f"cli/{command}.md": command_lines(command) for command in COMMANDS}
+    for name, lines in {"cli.md": overview_lines(), **pages, "recipes.md": recipe_lines()}.items():
         files.append(File.generated(config, name, content="\n".join(lines)))
     return files
 
@@ -38,13 +39,54 @@ def on_page_content(content: str, **_: Any) -> str:
     return EQUATION.sub(lambda match: mathml(match[1] == "div", html.unescape(match[2])), content)
 
 
-def command_lines() -> list[str]:
-    """The page of the command line, from the help texts."""
-    lines = ["# Command line", ""]
-    for command in COMMANDS:
-        text = help_of(command, ["--help-all"]) or ""
-        lines += [f"## hf-xorner {command}", "", "```{ .text .help }", text, "```", ""]
+def overview_lines() -> list[str]:
+    """The page of the command line: a table of the commands."""
+    rows = [f"| [`hf-xorner {name}`](cli/{name}.md) | {read_help()[name]['summary']} |" for name in COMMANDS]
+    return ["# Command line", "", "| command | |", "|---|---|", *rows]
+
+
+def command_lines(command: str) -> list[str]:
+    """The page of a command: what it does, examples, and a table of each group of options."""
+    lines = []
+    for name, entry in read_help().items():
+        if name.split()[0] != command:
+            continue
+        lines += [f"{'#' if name == command else '##'} hf-xorner {name}", "", entry["about"], ""]
+        lines += ["```bash", *entry["examples"], "```", ""]
+        level = "##" if name == command else "###"
+        for title, options in {"Arguments": entry["positional"], **entry["groups"]}.items():
+            title = "more options" if title == "options" and len(entry["groups"]) > 1 else title
+            prefix = "" if name == command else f"{name.split()[1]}-"
+            rows = [option_row(option, text, prefix) for option, text in options.items()]
+            if rows:
+                lines += [
+                    f"{level} {title.capitalize()}",
+                    "",
+                    "| option | meaning | default |",
+                    "|---|---|---|",
+                    *rows,
+                    "",
+                ]
     return lines
+
+
+def option_row(option: str, text: str, prefix: str) -> str:
+    """A row of a table of options, whose first cell has a link to itself."""
+    text, _, default = text.removesuffix(")").partition(" (default: ") if "(default: " in text else (text, "", "")
+    anchor = prefix + option.removeprefix("--")
+    name = (
+        f'<a id="{anchor}" href="#{anchor}"><code>{html.escape(option)}</code></a>'
+        if option[0] == "-"
+        else f"`{option}`"
+    )
+    # The words of a name are found by the search.
+    words = option.removeprefix("--").replace("_", " ")
+    cells = [
+        name,
+        f"*{words}:* {text}" if " " in words and option[0] == "-" else text,
+        f"`{default}`" if default else "",
+    ]
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def recipe_lines() -> list[str]:

@@ -1,8 +1,8 @@
 """Pool labelled English corpora into one with a training and a dev split, with uniform conventions.
 
 The corpora are WNUT 2017, sections of the Broad Twitter Corpus (BTC), WikiGold and Universal NER's English Web Treebank
-(EWT), all freely licensed; `--conll2003` adds CoNLL-2003 with its test split, and its type MISC. docs/english.md lists
-the changes.
+(EWT), all freely licensed; `--conll2003` adds CoNLL-2003 with its test split, and its type MISC.
+docs/english-making.md lists the changes.
 
     python scripts/english_corpora.py --data_dir corpora/ --output runs/english/ner-open/corpus
 """

@@ -29,7 +29,7 @@ COMMANDS = (
 def overview() -> str:
     """Return the help of `hf-xorner` itself."""
     width = max(map(len, COMMANDS)) + 2
-    commands = "\n".join(f"  {name:<{width}}{_read()[name]['summary']}" for name in COMMANDS)
+    commands = "\n".join(f"  {name:<{width}}{read_help()[name]['summary']}" for name in COMMANDS)
     return (
         "usage: hf-xorner COMMAND [options]\n\nTrain, score, use and publish taggers for named entities.\n\n"
         f"{commands}\n\nhf-xorner COMMAND --help shows examples and options; --version prints the version."
@@ -103,13 +103,14 @@ def _entry(command: str, words: Sequence[str]) -> tuple[dict[str, Any], str]:
     if command not in COMMANDS:
         near = get_close_matches(command, COMMANDS, n=1)
         raise UsageError(f"unknown command {command!r}; " + (f"did you mean {near[0]!r}?" if near else "see --help."))
-    entries = _read()
+    entries = read_help()
     name = f"{command} {words[0]}" if words and f"{command} {words[0]}" in entries else command
     return entries[name], name
 
 
 @cache
-def _read() -> dict[str, Any]:
+def read_help() -> dict[str, Any]:
+    """Return the help of each command."""
     return json.loads((files(__package__) / "help.json").read_text(encoding="utf-8"))
 
 
