@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,7 +137,7 @@ def test_the_word_rule_knows_elision_and_finnish_case_endings(script, tmp_path):
 def test_the_model_is_part_of_the_package():
     tagger = Tagger.from_pretrained("multilingual")
     assert tagger.entity_labels == ["LOC", "ORG", "PER"]
-    assert hf_xorner.multilingual() == str(CARD)
+    assert Path(hf_xorner.multilingual()).name == CARD.name
     assert [entity.text for entity in tagger("Emmanuel Macron quitta l'Europe.")] == ["Emmanuel Macron", "Europe"]
 
 
