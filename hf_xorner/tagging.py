@@ -77,6 +77,7 @@ class TaggingOptions:
     input_format: str = option(AUTO, f"The format to read: {', '.join(INPUTS)}.", choices=(AUTO, *INPUTS))
     field: str | None = option(None, "The field of the texts or words, or the number of the words' column.")
     split: str | None = option(None, "The split of a dataset on the Hub.")
+    encoding: str = option(AUTO, "The encoding of text files, such as latin-1 or cp1250.")
     skip_bad_lines: bool = option(False, "Write bad records without entities, and count them.")
     overwrite: bool = option(False, "Replace outputs that exist.")
     min_score: list[str] = option(
@@ -98,10 +99,17 @@ class TaggingOptions:
 
     def __post_init__(self) -> None:
         check_values(self)
+        self.reading()  # raises for an unknown encoding
+        if "\n".encode("utf-8" if self.encoding == AUTO else self.encoding) != b"\n":
+            raise ValueError(f"encoding={self.encoding}: files are read line by line; convert them to UTF-8.")
         if self.redact and self.format not in (AUTO, "jsonl"):
             raise ValueError(f"redact writes texts or jsonl; leave out format={self.format}.")
         if self.template != TaggingOptions.template and not self.redact:
             raise ValueError("template is the replacement for redact; set redact as well.")
+
+    def reading(self) -> ReadingOptions:
+        """Return the options of reading."""
+        return ReadingOptions(token_column=self.field, encoding=self.encoding)
 
     def least_score(self) -> NumberByLabel | None:
         """Return `min_score` as a number, or numbers by label."""
@@ -326,7 +334,7 @@ def records_of(source: str, options: TaggingOptions) -> tuple[str, Iterator[Reco
         return "parquet", _rows_on_the_hub(source, options)
     if options.split:
         raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
-    repairs = ReadingLog(reading := ReadingOptions(token_column=options.field))
+    repairs = ReadingLog(reading := options.reading())
     repairs.collects = True
     opened = Input(path, reading, repairs, raw_lines=_raw_lines(source))
     format = recognise(opened, options.input_format)

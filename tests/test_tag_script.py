@@ -576,3 +576,14 @@ def test_memory_does_not_grow_with_the_input(tmp_path, tagger_folder):
         assert done.returncode == 0, done.stderr[-3000:]
         peaks.append(int(done.stdout.split()[-1]) / 1024)
     assert peaks[1] - peaks[0] < 12, peaks
+
+
+def test_an_encoding_can_be_named(tag, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_bytes("Ann in Gdańsk\n".encode("cp1250"))
+    assert objects(ok(tag("in.txt", "--encoding", "cp1250", "--format", "jsonl")))[0]["text"] == "Ann in Gdańsk"
+
+
+@pytest.mark.parametrize(("encoding", "expected"), [("utf-16", "read line by line"), ("nope", "unknown encoding")])
+def test_other_encodings_are_refused(tag, encoding, expected):
+    assert expected in fault(tag("-", "--encoding", encoding))
