@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from tqdm import tqdm
 
-from ..corpora import load_corpus
+from ..corpora.load import load_corpus, read_words
 from ..errors import DataError
 from ..loading import moved
 from ..models.tokenization_word_char import WordCharTokenizer
@@ -18,7 +18,7 @@ from ..models.word_ids import FALLBACKS
 from ..options import Commands, option, run_command
 from ..vectors.distill import DIM, FILES, Reduction, compose, encode_words, read_encoder, write_composition
 from ..vectors.formats import VECTOR_FILES, Vectors, check_targets, read_vectors, split_member, write_vectors
-from ..vectors.lookup import coverage_of, join, read_words, with_foldings
+from ..vectors.lookup import coverage_of, join, with_foldings
 
 SOURCE = "A path, archive.zip:member, or owner/name:file on the Hub."
 EXAMPLES = (

@@ -15,20 +15,23 @@ from datasets import Dataset, DatasetDict, load_dataset
 from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import HUB_NAME, expanded
+from ..files import HUB_NAME, expanded, suffix_of
 from ..options import check_known
 from .assemble import TAGS, TOKENS, TRAIN, Split, assemble, label_names_of
 from .formats import recognise
 from .formats.arrow import open_saved, sentences_of_table
+from .formats.columns import DOCUMENT_START
 from .schemes import entity_type, is_chunked
-from .source import AUTO, Input, ReadingLog, ReadingOptions, Sentence
-from .splits import SPLITS, find_splits, find_unnamed, has_data_suffix, split_of
+from .source import AUTO, BLANKS, Input, ReadingLog, ReadingOptions, Sentence, clean_lines
+from .splits import SPLITS, TABLE_SUFFIXES, find_splits, find_unnamed, has_data_suffix, split_of
 from .xor import xor_corpus
 
 _log = logging.getLogger(__name__)
 
 # A file that `save_to_disk` writes: for several splits, and for one.
 _SAVED = ("dataset_dict.json", "state.json")
+# Suffixes of files that are never a list of words.
+_NO_LIST = {*TABLE_SUFFIXES, ".csv", ".json", ".spacy"}
 
 
 def splits_of_folder(
@@ -420,3 +423,30 @@ def _is_named(name: str, folder: Path) -> bool:
     """Return True if a folder has a name of a corpus, such as WNUT_17 or emerging_entities_17-master."""
     plain = re.sub(r"[\W_]|master$|main$", "", folder.resolve().name.lower())
     return plain in (name.replace("-", ""), *NAMED_CORPORA[name].folders)
+
+
+def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[str]:
+    """Return the distinct words of a list or of a corpus, in the order of their first occurrence.
+
+    Args:
+        source: A file with one word per line, plain or compressed by gzip, or a corpus as for `load_corpus`, of which
+            all splits are read. A file is a list if its first line has one field.
+        data_dir: The folder of the files of a named corpus.
+
+    Raises:
+        DataError: If the source cannot be read.
+    """
+    path = expanded(source)
+    if path.is_file() and suffix_of(path) not in _NO_LIST:
+        repairs = ReadingLog(reading := ReadingOptions())
+        lines = list(filter(None, clean_lines(Input(path, reading, repairs).lines)))
+        first = next((line for line in lines if line != DOCUMENT_START), " ")
+        if not first.startswith('{"') and not any(blank in first for blank in BLANKS):
+            repairs.report(str(path))
+            return list(dict.fromkeys(lines))
+    words: dict[str, None] = {}
+    for split in load_corpus(source, data_dir).values():
+        # Reading single rows takes several times as long.
+        for batch in split.select_columns([TOKENS]).with_format("arrow").iter(100_000):
+            words.update(dict.fromkeys(batch.column(TOKENS).combine_chunks().flatten().to_pylist()))
+    return list(words)

@@ -118,5 +118,6 @@ class _Translation:
     def skip(self, text: str) -> bool:
         """Return True if a text is at the current position, and move behind it."""
         matches = self.pattern.startswith(text, self.position)
-        self.position += len(text) * matches
+        if matches:
+            self.position += len(text)
         return matches

@@ -249,8 +249,9 @@ class Card:
         dataset = self.dataset_id or _hub_name(self.facts["data"]["source"])
         inputs = self.facts["inputs"]
         bases = [inputs[option]["name"] for option in ("model_name_or_path", "context") if option in inputs]
-        bases += [ORIGIN] * (self.facts["options"].get("vectors") == "auto")
-        tags = ["hf_xorner", *["named-entity-recognition"] * self.finds_entities, self.model_type]
+        if self.facts["options"].get("vectors") == "auto":
+            bases.append(ORIGIN)
+        tags = ["hf_xorner", *(["named-entity-recognition"] if self.finds_entities else []), self.model_type]
         results = list(self._results(dataset))
         return ModelCardData(
             language=self.language,

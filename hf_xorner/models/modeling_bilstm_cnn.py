@@ -49,7 +49,8 @@ class BaselineEncoder(Encoder):
         super().__init__()
         self.hidden_size = config.hidden_size
         self.dropout = VariationalDropout(config.dropout, shared=config.dropout_masks == "batch")
-        sizes = [input_size, *[config.hidden_size * (1 + self.crossed)] * (config.num_hidden_layers - 1)]
+        upper = 2 * config.hidden_size if self.crossed else config.hidden_size
+        sizes = [input_size, *[upper] * (config.num_hidden_layers - 1)]
         self.layers = nn.ModuleList(BiLstmLayer(size, config.hidden_size, gates_apart=False) for size in sizes)
         self.output_size = 2 * config.hidden_size
 

@@ -84,11 +84,11 @@ class _Selection:
         if word in self.kept:
             self.duplicates += 1
             return False
-        is_wanted = word in self.wanted
-        if not is_wanted and len(self.kept) >= self.limit:
+        if word in self.wanted:
+            self.missing -= 1
+        elif len(self.kept) >= self.limit:
             return False
         self.kept.add(word)
-        self.missing -= is_wanted
         return True
 
 

@@ -5,53 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..corpora.assemble import TOKENS
-from ..corpora.formats.columns import DOCUMENT_START
-from ..corpora.load import load_corpus
-from ..corpora.source import BLANKS, Input, ReadingLog, ReadingOptions, clean_lines
-from ..corpora.splits import TABLE_SUFFIXES
-from ..files import expanded, suffix_of
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS, UNKNOWN_ID, fold
 from ..text_table import text_table
 from .formats import Vectors
-
-#: Suffixes of files that are never a list of words.
-_NO_LIST = {*TABLE_SUFFIXES, ".csv", ".json", ".spacy"}
-
-
-def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[str]:
-    """Return the distinct words of a list or of a corpus, in the order of their first occurrence.
-
-    Args:
-        source: A file with one word per line, plain or compressed by gzip, or a corpus as for
-            `hf_xorner.corpora.load_corpus`, of which all splits are read. A file is a list if its first line has one
-            field.
-        data_dir: The folder of the files of a named corpus.
-
-    Raises:
-        DataError: If the source cannot be read.
-    """
-    path = expanded(source)
-    if path.is_file() and suffix_of(path) not in _NO_LIST:
-        repairs = ReadingLog(reading := ReadingOptions())
-        lines = list(filter(None, clean_lines(Input(path, reading, repairs).lines)))
-        first = next((line for line in lines if line != DOCUMENT_START), " ")
-        if not first.startswith('{"') and not any(blank in first for blank in BLANKS):
-            repairs.report(str(path))
-            return list(dict.fromkeys(lines))
-    words: dict[str, None] = {}
-    for split in load_corpus(source, data_dir).values():
-        # Reading single rows takes several times as long.
-        for batch in split.select_columns([TOKENS]).with_format("arrow").iter(100_000):
-            words.update(dict.fromkeys(batch.column(TOKENS).combine_chunks().flatten().to_pylist()))
-    return list(words)
 
 
 def with_foldings(words: Iterable[str]) -> set[str]:

@@ -47,7 +47,8 @@ class WordFeatures(nn.Module):
         self.context = ContextualFeatures(config) if config.context_encoder else None
         # Persistent, since from_pretrained does not fill other buffers.
         self.register_buffer("char_types", _char_type_codes(config))
-        size = config.word_dim + config.static_dim + CASINGS * config.casing_features
+        casings = CASINGS if config.casing_features else 0
+        size = config.word_dim + config.static_dim + casings
         encoders = [part for part in (self.chars, self.context) if part is not None]
         self.output_size = size + config.shape_dim + config.composed_dim + sum(part.output_size for part in encoders)
 
@@ -176,6 +177,7 @@ class CharacterEncoder(nn.Module):
         if self.narrows(rows):
             used = (rows != PADDING).any(0).nonzero()
             longest = int(used[-1]) + 1 if len(used) else 0
+        # At least one column, for words without characters.
         width = min(longest + max(self.padding_needed(), 1), self.max_word_chars)
         rows = F.pad(rows, (0, width - rows.shape[1]), value=PADDING)
         if cheap_to_read(rows) and not self.dropping:
@@ -191,7 +193,7 @@ class CharacterEncoder(nn.Module):
 
     def padding_needed(self) -> int:
         """Columns of padding beyond the longest word that change the result."""
-        raise NotImplementedError
+        return 0
 
     def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
         """rows (N, W) → (N, output_size)."""
@@ -283,7 +285,7 @@ class CharacterCnn(CharacterEncoder):
         self.with_tanh = config.char_activation == "tanh"
         self.centred = config.char_windows == "centred"
         self.padding = max(self.widths) // 2 if self.centred else config.char_padding
-        channels = config.char_dim + CHARACTER_TYPES * self.with_types
+        channels = config.char_dim + (CHARACTER_TYPES if self.with_types else 0)
         self.convolutions = nn.ModuleList(
             CharacterFilters(channels, config.char_filters, width, bias=config.char_bias) for width in self.widths
         )
@@ -331,10 +333,6 @@ class CharacterLstm(CharacterEncoder):
         """True on a GPU as well, unless the collator did it: waiting for the host is cheaper than steps of padding."""
         full_width = rows.shape[1] == self.max_word_chars
         return super().narrows(rows) or (full_width and not (rows.is_meta or torch.compiler.is_compiling()))
-
-    def padding_needed(self) -> int:
-        """One column, for words without characters."""
-        return 1
 
     def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
         """rows (N, W) → (N, output_size); zeros for a word without known characters."""

@@ -196,10 +196,6 @@ class TaggerForTokenClassification(PreTrainedModel):
         """The word vectors."""
         return self.features.words
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        """Replace the word vectors."""
-        self.features.words = value
-
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
         """Raise: the vocabulary is the tokenizer's, which is built from a corpus."""
         raise NotImplementedError("For more words, continue training on a corpus that contains them.")
@@ -263,7 +259,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             mask = _one_word(mask)
             widths = {"char_ids": [self.config.max_word_chars], "piece_ids": [self.config.max_word_pieces]}
             inputs = {
-                name: _one_word(values, IGNORED * (name == "labels"), widths.get(name, []))
+                name: _one_word(values, IGNORED if name == "labels" else 0, widths.get(name, []))
                 for name, values in inputs.items()
             }
         # Padding is moved to the right, since encoders and decoders only read lengths.

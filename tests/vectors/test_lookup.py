@@ -10,9 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hf_xorner import WordCharTokenizer
+from hf_xorner.corpora.load import read_words
 from hf_xorner.training.build import place_vectors, vector_fields
 from hf_xorner.vectors.formats import Vectors
-from hf_xorner.vectors.lookup import coverage_of, join, look_up, read_words
+from hf_xorner.vectors.lookup import coverage_of, join, look_up
 
 SENTENCES = [["Ann", "saw", "Oslo", "saw", "1996"], ["oslo", "xyz", "B-52"]]
 WORDS = ["saw", "oslo", "0000", "rome", "b-00", "Ann"]

@@ -127,19 +127,19 @@ export class Tagger {
       return all;
     }
     const text = texts.toWellFormed();
-    const places = this.tokenizer.words(text);
-    if (!places.length) return [];
+    const offsets = this.tokenizer.words(text);
+    if (!offsets.length) return [];
     const feeds = {};
-    const words = places.map(([start, end]) => text.slice(start, end));
+    const words = offsets.map(([start, end]) => text.slice(start, end));
     for (const [name, [values, shape]] of Object.entries(this.tokenizer.inputs(words))) {
       feeds[name] = new this.ort.Tensor("int64", values, shape);
     }
     const { labels, path_log_probs: logProbs } = await this.session.run(feeds);
-    return this.entities(text, places, Array.from(labels.data, Number), logProbs.data);
+    return this.entities(text, offsets, Array.from(labels.data, Number), logProbs.data);
   }
 
   /** Neighbours of one type, up to the next B- label. */
-  entities(text, places, labels, logProbs) {
+  entities(text, offsets, labels, logProbs) {
     const entities = [];
     for (let first = 0, end; first < labels.length; first = end) {
       const { type, outside } = this.labels[labels[first]];
@@ -151,7 +151,7 @@ export class Tagger {
         logProb += logProbs[2 * end + 1];
       }
       if (outside) continue;
-      const [startUnit, endUnit] = [places[first][0], places[end - 1][1]];
+      const [startUnit, endUnit] = [offsets[first][0], offsets[end - 1][1]];
       const score = Math.exp(Math.min(logProb, 0));
       if (score < this.minScore(type)) continue;
       entities.push({ label: type, text: text.slice(startUnit, endUnit), score, startUnit, endUnit });
