@@ -7,8 +7,8 @@ copied to a model, in float64.
 import itertools
 
 import helpers
-import pytest
 import programs
+import pytest
 import torch
 from programs import LABELS, TAGS
 

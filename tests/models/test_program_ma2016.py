@@ -7,8 +7,8 @@ and the loss needs one more label, which no word has: see `program_losses`.
 """
 
 import helpers
-import pytest
 import programs
+import pytest
 import torch
 from programs import LABELS, TAGS
 

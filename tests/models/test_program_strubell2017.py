@@ -6,8 +6,8 @@ each end of a sentence, whose states later convolutions read; here they read zer
 """
 
 import helpers
-import pytest
 import programs
+import pytest
 import references as ref
 import torch
 from programs import LABELS, TAGS
