@@ -233,8 +233,7 @@ def default_run(tmp_path_factory) -> tuple[Path, str]:
     with FileLock(f"{original}.lock"):
         if not (original / "output.txt").exists():
             original.mkdir()
-            command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--disable_tqdm", "true"]
-            result = subprocess.run(command, cwd=original, capture_output=True, text=True, timeout=900)
+            result = run_python([REPOSITORY / "scripts" / "train.py", "--disable_tqdm", "true"], cwd=original)
             assert result.returncode == 0, result.stderr[-3000:]
             (original / "output.txt").write_text(result.stdout, encoding="utf-8")
     folder = tmp_path_factory.mktemp("default_run")

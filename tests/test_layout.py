@@ -10,9 +10,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from importlib.util import find_spec
 
-import pytest
 from conftest import REPOSITORY
-from processes import run_python
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 import hf_xorner
@@ -195,9 +193,3 @@ def test_public_names_are_in_order_documented_and_importable():
     for path in MODULES:
         if name_of(path) != "hf_xorner.integrations.spacy" or find_spec("spacy"):
             importlib.import_module(name_of(path))
-
-
-@pytest.mark.slow
-def test_the_tests_run_without_xdist():
-    words = ["-m", "pytest", "-p", "no:xdist", "--collect-only", "-q", "tests/test_layout.py"]
-    assert run_python(words, cwd=REPOSITORY).returncode == 0
