@@ -20,7 +20,7 @@ from transformers.utils import SAFE_WEIGHTS_NAME, cached_file
 from ..corpora.schemes import EDGE, UNLABELLED_TAG, entity_type, iob2_of, is_chunked, label_names, with_new_type
 from ..errors import DataError, why_not_loaded
 from ..files import file_fingerprint, model_folder
-from ..loading import check_size, moved, read_settings
+from ..loading import check_size, moved, read_settings, without_reports
 from ..models.crf import Chain, pair_posterior
 from ..models.tags import TagSpace
 from ..registration import CONFIGS
@@ -75,7 +75,7 @@ class Teacher(ABC):
 
 
 def teachers_of(
-    sources: Iterable[str], device: torch.device, types: Sequence[str] = (), min_score: float = 0.5
+    sources: Sequence[str], device: torch.device, types: Sequence[str] = (), min_score: float = 0.5
 ) -> list[Teacher]:
     """Load teachers.
 
@@ -86,8 +86,10 @@ def teachers_of(
         min_score: The minimum score of GLiNER's spans.
 
     Raises:
-        DataError: If one cannot be loaded, or has no labels.
+        DataError: If one cannot be loaded, or has no labels, or types are given without a GLiNER.
     """
+    if types and not any(source.startswith(GLINER) for source in sources):
+        raise DataError(f"teacher_types are for teachers {GLINER}NAME; with others, name what to keep with types.")
     teachers: list[Teacher] = []
     for source in sources:
         if source.startswith(GLINER):
@@ -168,9 +170,10 @@ class StockTeacher(Teacher):
             config = AutoConfig.from_pretrained(source, **options)
             check_size(source, AutoModelForTokenClassification, config)
             self.tokenizer = AutoTokenizer.from_pretrained(source, **options)
-            model, report = AutoModelForTokenClassification.from_pretrained(
-                source, config=config, use_safetensors=True, output_loading_info=True, dtype=torch.float32, **options
-            )
+            with without_reports():
+                model, report = AutoModelForTokenClassification.from_pretrained(
+                    source, config=config, use_safetensors=True, output_loading_info=True, dtype=torch.float32, **options
+                )
         # The errors (no such folder, no network, broken files, weights in a pickle) have no common type.
         except Exception as error:
             raise DataError(f"teacher={source!r} cannot be loaded: {why_not_loaded(error)}.") from None

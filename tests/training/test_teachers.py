@@ -179,7 +179,7 @@ def test_faults_of_teachers_are_one_sentence(tmp_path):
         (str(tmp_path / "nothing"), "cannot be loaded"),
         (stock(tmp_path / "base", kind=BertModel), "is not trained to label words"),
         (stock(tmp_path / "unnamed", unnamed), "has no names of labels"),
-        (pickled, "cannot be loaded"),
+        (pickled, "model.safetensors.*; save_pretrained of its model writes it"),
         ("gliner:a/b", "needs types"),
     ):
         with pytest.raises(ValueError, match=sentence):
@@ -189,6 +189,7 @@ def test_faults_of_teachers_are_one_sentence(tmp_path):
         ({"types": {"person": "PER"}}, "no teacher has the type 'person'"),
         ({"types": {"PER": "?"}}, "needs teachers of spans"),
         ({"output_dir": good}, "is an input"),
+        ({"teacher_types": ["person"]}, "teacher_types are for teachers gliner:NAME"),
     ):
         with pytest.raises(ValueError, match=sentence):
             options = {"output_dir": tmp_path / "out", **options}
