@@ -161,9 +161,10 @@ def moved(model: Any, device: str | torch.device) -> Any:
 @contextmanager
 def _reading(source: str, part: str) -> Iterator[str]:
     """Yield the folder or repository of a model, and convert any error in loading a part into a DataError."""
+    folder = model_folder(source)
     try:
         with no_panic():
-            yield model_folder(source)
+            yield folder
     # The errors for missing folders, no network and broken files have no common type.
     except Exception as error:
         missing = "" if Path(source).exists() else "there is no such folder, and "

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -212,14 +213,20 @@ print(asked)
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_models(tmp_path):
-    build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, REPOSITORY]
-    new_interpreter(build, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
-    tag = "hf_xorner.Tagger.from_pretrained('english-open')('He flew to Oslo.')"
-    code = f"import hf_xorner; print(hf_xorner.english()); print({tag})"
+def test_wheels_hold_the_models(tmp_path):
+    copy = shutil.copytree(REPOSITORY / "model_cards" / "multilingual-ner", tmp_path / "copy")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
-    done = new_interpreter(["-c", code], cwd=tmp_path, env=environment, check=True)
-    assert done.stdout.startswith(str(tmp_path / "installed"))
-    assert "'text': 'Oslo'" in done.stdout
+
+    def tagged(project, name):
+        build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path / project.name, project]
+        new_interpreter(build, check=True)
+        (wheel,) = (tmp_path / project.name).glob("*.whl")
+        zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+        code = f"import hf_xorner; print(hf_xorner.Tagger.from_pretrained({name!r})('He flew to Oslo.'))"
+        return new_interpreter(["-c", code], cwd=tmp_path, env=environment)
+
+    assert "'text': 'Oslo'" in tagged(REPOSITORY, "english-open").stdout
+    without = new_interpreter(["-c", "import hf_xorner; hf_xorner.multilingual()"], cwd=tmp_path, env=environment)
+    assert without.stderr.splitlines()[-1].startswith("hf_xorner.errors.DataError: multilingual: ")
+    assert "subdirectory=model_cards/multilingual-ner" in without.stderr
+    assert "'text': 'Oslo'" in tagged(copy, "multilingual").stdout
