@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from .corpora.formats import FORMATS, NOT_SUPPORTED, Format, recognise
 from .corpora.formats.json_lines import record_of
-from .corpora.source import AUTO, Input, ReadingLog, ReadingOptions, Record
+from .corpora.source import AUTO, Input, ReadingLog, ReadingOptions, Record, line_blocks
 from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of
 from .errors import DataError
 from .files import (
@@ -336,7 +336,7 @@ def records_of(source: str, options: TaggingOptions) -> tuple[str, Iterator[Reco
         raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
     repairs = ReadingLog(reading := options.reading())
     repairs.collects = True
-    opened = Input(path, reading, repairs, raw_lines=_raw_lines(source))
+    opened = Input(path, reading, repairs, blocks=_blocks(source))
     format = recognise(opened, options.input_format)
     return _ROWS if format.read is None and format.name == "csv" else format.name, _read(opened, format)
 
@@ -363,12 +363,12 @@ def _advice(error: DataError) -> str:
     return re.sub(r"token_column( and tag_column)?", "field", str(error))
 
 
-def _raw_lines(source: str) -> Iterator[bytes]:
-    """Yield the lines of a file or of standard input, plain or gzip."""
+def _blocks(source: str) -> Iterator[bytes]:
+    """Yield blocks of lines of a file or of standard input, plain or gzip."""
     opened = nullcontext(decompressed(sys.stdin.buffer)) if source == STDIN else open_bytes(expanded(source))
     try:
         with opened as file:
-            yield from file
+            yield from line_blocks(file)
     except GZIP_ERRORS as error:  # from standard input
         raise DataError(f"standard input: the gzip data are damaged ({error}); compress them again.") from None
 
