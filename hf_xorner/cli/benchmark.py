@@ -211,7 +211,7 @@ def fitted(name: str, options: Options, folder: str) -> TaggerTrainer:
         values |= dict.fromkeys(RESET)
         values |= {"context": options.context} if options.context else {}
         run, training, config_fields = arguments_of(values, name)
-    run.explicit = None  # no options by the size of the corpus
+    run.recipe = name  # no options by the size of the corpus
     trainer = prepare(run, training, config_fields).trainer
     count = min(options.sentences, len(trainer.train_dataset))
     trainer.train_dataset = trainer.train_dataset.select(range(count))
