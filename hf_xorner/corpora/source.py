@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO as File
+from typing import Any, NamedTuple
 
 from ..errors import DataError
 from ..files import BYTE_ORDER_MARK, open_bytes, undecodable
@@ -227,14 +228,6 @@ class Sentence(NamedTuple):
     doc_id: str | None = None
     lines: list[int] | None = None
 
-    @classmethod
-    def of_rows(
-        cls, rows: Sequence[tuple[int, str, str, str]], path: Path, with_pos: bool, doc_id: str | None
-    ) -> "Sentence":
-        """Create a sentence from rows of a file: the number of the line, the word, its tag and its part of speech."""
-        lines, tokens, tags, pos_tags = (list(values) for values in zip(*rows, strict=True))
-        return cls(tokens, tags, f"{path}:", lines[0], pos_tags if with_pos else None, doc_id, lines)
-
     def location(self, index: int = 0) -> str:
         """Return the location of a token, for messages."""
         return f"{self.source}{self.lines[index] if self.lines else self.line}"
@@ -318,10 +311,14 @@ class Input:
         return self._content[1]
 
     def sentence(self, rows: Sequence[tuple[int, str, str, str]], with_pos: bool, doc_id: str | None) -> list[Sentence]:
-        """Return the sentence of rows, see `Sentence.of_rows`; an empty one if all of its lines became bad records."""
-        if rows:
-            return [Sentence.of_rows(rows, self.path, with_pos, doc_id)]
-        return [Sentence([], [], f"{self.path}:", 0)] if self.repairs.faults else []
+        """Return the sentence of rows: the number of the line, the word, its tag and its part of speech.
+
+        Without rows, there is no sentence, or an empty one if all lines became bad records.
+        """
+        if not rows:
+            return [Sentence([], [], f"{self.path}:", 0)] if self.repairs.faults else []
+        lines, tokens, tags, pos_tags = (list(values) for values in zip(*rows, strict=True))
+        return [Sentence(tokens, tags, f"{self.path}:", lines[0], pos_tags if with_pos else None, doc_id, lines)]
 
     @cached_property
     def first_lines(self) -> list[str]:
@@ -329,7 +326,7 @@ class Input:
         return list(clean_lines(self.sample.split("\n")))
 
 
-def line_blocks(file: BinaryIO) -> Iterator[bytes]:
+def line_blocks(file: File[bytes]) -> Iterator[bytes]:
     """Yield the content of a file in blocks of whole lines, by the first of which a text is recognised."""
     while block := file.read(_SAMPLE) + file.readline():
         yield block

@@ -478,7 +478,7 @@ def each_run(
     """Yield the run of each seed, or the only run, ready to be trained; all output folders are checked first."""
     pairs = [(copy(run), copy(training)) for _ in run.seeds] or [(run, training)]
     for seed, (of_seed, settings) in zip(run.seeds, pairs, strict=False):
-        of_seed.seeds, settings.seed = [], seed
+        of_seed.seeds, of_seed.explicit, settings.seed = [], run.explicit | {"seed"}, seed
         settings.output_dir = folder_of(str(training.output_dir), seed)
     for pair in pairs:
         check_output(*pair)

@@ -247,8 +247,12 @@ def _layout_of(source: Input) -> ColumnLayout:
     if columns < 2 and source.labelled:
         raise DataError(f"{location}: only one column; expected a token and its tag, separated by a TAB or blanks.")
     numbered = columns > 2 and _are_numbered(sample, rows)
-    named_token = column_index(reading.token_column, "token_column", columns, location)
-    named_tag = column_index(reading.tag_column, "tag_column", columns, location)
+
+    def index(option: str) -> int | None:
+        column = getattr(reading, option)
+        return None if column is None else column_index(column, option, columns, location)
+
+    named_token, named_tag = index("token_column"), index("tag_column")
     if columns < 2 or (named_token is not None and not source.labelled):
         token = tag = named_token or 0
         note = ""
@@ -257,7 +261,7 @@ def _layout_of(source: Input) -> ColumnLayout:
     if reading.pos_column is None:
         pos = 1 if columns in (3, 4) and not numbered and 1 not in (token, tag) else None
     else:
-        pos = None if reading.pos_column == NONE else column_index(reading.pos_column, "pos_column", columns, location)
+        pos = None if reading.pos_column == NONE else index("pos_column")
     # If lines have different lengths, tags may be at the end of each line, in different columns.
     chunked = _holds_chunks(rows, tag) or (tag == columns - 1 and _are_chunks({row[-1] for row in rows}))
     named = None
@@ -269,16 +273,17 @@ def _layout_of(source: Input) -> ColumnLayout:
     return ColumnLayout(by_tab, columns, token, tag, pos, numbered, tagged, chunked, named, note)
 
 
-def column_index(number: str | None, option: str, columns: int, location: str) -> int | None:
-    """Return the index of the column in an option, counted from 0."""
-    if number is None:
-        return None
-    if not re.fullmatch(r"-?\d+", number) or not -columns <= int(number) < columns:
+def column_index(column: str, option: str, columns: int, location: str, names: Sequence[str] = ()) -> int:
+    """Return the index, counted from 0, of the column that an option gives by its number or its name."""
+    if column.lower() in names:
+        return names.index(column.lower())
+    if not re.fullmatch(r"-?\d+", column) or not -columns <= int(column) < columns:
+        named = f", or one of {', '.join(names)}" if names else ""
         raise DataError(
-            f"{location}: {option}={number}, but the line has {columns} columns; "
-            f"give a number from 0 to {columns - 1}, or from -{columns} to -1 counted from the end."
+            f"{location}: {option}={column}, but the line has {columns} columns; "
+            f"give a number from 0 to {columns - 1}, or from -{columns} to -1 counted from the end{named}."
         )
-    return int(number) % columns
+    return int(column) % columns
 
 
 def _are_numbered(sample: Sequence[Line], rows: Sequence[list[str]]) -> bool:
