@@ -22,12 +22,16 @@ from .errors import DataError
 FACTS_FILE, CARD_FILE, GRAPH_FILE = "facts.json", "README.md", "model.onnx"
 
 #: The folders of the package's models by the short names that users type; pyproject.toml names the folders as well.
+#: A wheel of its own installs the multilingual model (model_cards/multilingual-ner/pyproject.toml).
 PACKAGED = {
     "english": "english-ner-small",
     "english-open": "english-ner-open",
     "english-start": "english-start",
     "multilingual": "multilingual-ner",
 }
+
+#: Where pip finds a folder of the repository.
+SOURCE = "git+https://github.com/hf-xorner/hf_xorner#subdirectory="
 
 #: A repository on the Hub, as a pattern.
 HUB_NAME = r"\w[\w.-]*/\w[\w.-]*"
@@ -50,12 +54,19 @@ def multilingual() -> str:
 
 
 def model_folder(name: str) -> str:
-    """Return the folder of a model that `PACKAGED` names; any other name, or that of an existing folder, as it is."""
+    """Return the folder of a model that `PACKAGED` names; any other name, or that of an existing folder, as it is.
+
+    Raises:
+        DataError: If the model is a wheel of its own that is not installed.
+    """
     if name not in PACKAGED or Path(name).exists():
         return name
     package, folder = Path(__file__).parent, PACKAGED[name]
     installed, in_checkout = package / folder, package.parent / "model_cards" / folder
-    return str(installed if installed.is_dir() else in_checkout)
+    for path in (installed, in_checkout):
+        if path.is_dir():
+            return str(path)
+    raise DataError(f"{name}: this model is a package of its own; run `pip install {SOURCE}model_cards/{folder}`.")
 
 
 # --- Reading ---------------------------------------------------------------------------------------------------------

@@ -161,9 +161,10 @@ def moved(model: Any, device: str | torch.device) -> Any:
 @contextmanager
 def _reading(source: str, part: str) -> Iterator[str]:
     """Yield the folder or repository of a model, and convert any error in loading a part into a DataError."""
+    folder = model_folder(source)
     try:
         with no_panic():
-            yield model_folder(source)
+            yield folder
     # The errors for missing folders, no network and broken files have no common type.
     except Exception as error:
         missing = "" if Path(source).exists() else "there is no such folder, and "
@@ -181,3 +182,14 @@ def without_bars() -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()
+
+
+@contextmanager
+def without_reports() -> Iterator[None]:
+    """Silence what transformers reports of weights that are missing or not used."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)

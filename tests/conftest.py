@@ -10,7 +10,8 @@ Shared code of the tests is in one of these files:
 - `tiny_encoders.py`: contextual encoders of a few weights, and tokenizers of every family.
 - `fake_hub.py`: the Hub's client, on repositories in memory.
 - Oracles, which share no code with the library: `references.py` and `reference_*.py` (models in float64 loops),
-  `chain_oracle.py` (CRFs by enumeration), `tokenizer_oracle.py`, `span_oracle.py` (spans and scores).
+  `programs.py` (parts of the authors' programs), `chain_oracle.py` (CRFs by enumeration), `tokenizer_oracle.py`,
+  `span_oracle.py` (spans and scores).
 
 Real corpora are used only if the environment variable HF_XORNER_CORPORA names their folder; without it those tests are
 skipped. No test needs the network.
@@ -232,8 +233,7 @@ def default_run(tmp_path_factory) -> tuple[Path, str]:
     with FileLock(f"{original}.lock"):
         if not (original / "output.txt").exists():
             original.mkdir()
-            command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--disable_tqdm", "true"]
-            result = subprocess.run(command, cwd=original, capture_output=True, text=True, timeout=900)
+            result = run_python([REPOSITORY / "scripts" / "train.py", "--disable_tqdm", "true"], cwd=original)
             assert result.returncode == 0, result.stderr[-3000:]
             (original / "output.txt").write_text(result.stdout, encoding="utf-8")
     folder = tmp_path_factory.mktemp("default_run")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -191,9 +192,11 @@ print(*sorted(packages - {"hf_xorner", "torch", "transformers", "tokenizers"} - 
 
 
 # Over 2 s, as a new process trains, scores and tags, with the settings of a user who is online.
-def test_local_models_and_corpora_use_no_network(folders, tmp_path):
+def test_local_models_and_corpora_use_neither_the_network_nor_packages_of_extras(folders, tmp_path):
     code = """
 import os, socket, sys
+from importlib import import_module
+sys.modules |= dict.fromkeys("gliner matplotlib onnx onnxruntime onnxscript scipy spacy".split())
 for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
     os.environ.pop(name, None)
 asked = []
@@ -202,6 +205,9 @@ def refuse(host, *_, **__):
     raise OSError("there is no network")
 socket.getaddrinfo = refuse
 import hf_xorner
+from hf_xorner.cli.help import COMMANDS
+for name in set(COMMANDS) - {"benchmark"}:
+    import_module(f"hf_xorner.cli.{name}")
 folder, output = sys.argv[1:]
 hf_xorner.Tagger.from_pretrained(folder)("Ann lives in Rome .")
 hf_xorner.train("xor", model_type="bilstm-cnn", output_dir=output, max_steps=1, use_cpu=True, disable_tqdm=True)
@@ -212,14 +218,20 @@ print(asked)
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_models(tmp_path):
-    build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, REPOSITORY]
-    new_interpreter(build, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
-    tag = "hf_xorner.Tagger.from_pretrained('english-open')('He flew to Oslo.')"
-    code = f"import hf_xorner; print(hf_xorner.english()); print({tag})"
+def test_wheels_hold_the_models(tmp_path):
+    copy = shutil.copytree(REPOSITORY / "model_cards" / "multilingual-ner", tmp_path / "copy")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
-    done = new_interpreter(["-c", code], cwd=tmp_path, env=environment, check=True)
-    assert done.stdout.startswith(str(tmp_path / "installed"))
-    assert "'text': 'Oslo'" in done.stdout
+
+    def tagged(project, name):
+        build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path / project.name, project]
+        new_interpreter(build, check=True)
+        (wheel,) = (tmp_path / project.name).glob("*.whl")
+        zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+        code = f"import hf_xorner; print(hf_xorner.Tagger.from_pretrained({name!r})('He flew to Oslo.'))"
+        return new_interpreter(["-c", code], cwd=tmp_path, env=environment)
+
+    assert "'text': 'Oslo'" in tagged(REPOSITORY, "english-open").stdout
+    without = new_interpreter(["-c", "import hf_xorner; hf_xorner.multilingual()"], cwd=tmp_path, env=environment)
+    assert without.stderr.splitlines()[-1].startswith("hf_xorner.errors.DataError: multilingual: ")
+    assert "subdirectory=model_cards/multilingual-ner" in without.stderr
+    assert "'text': 'Oslo'" in tagged(copy, "multilingual").stdout

@@ -1,8 +1,6 @@
 """The multilingual tagger: its scripts, from raw corpora to the word pieces of an encoder, and its page."""
 
 import importlib
-import json
-import re
 import struct
 from pathlib import Path
 
@@ -148,13 +146,3 @@ def test_the_documented_sentences_are_tagged_as_shown():
     found = Tagger.from_pretrained("multilingual")([sentence for _, sentence, _ in rows])
     for (_, sentence, shown), entities in zip(rows, found, strict=True):
         assert shown == (", ".join(f"{each.label} {each.text} {each.score:.2f}" for each in entities) or "–"), sentence
-
-
-def test_the_documented_scores_are_the_measured_ones():
-    figures = json.loads((CARD.parent / "multilingual-scores.json").read_text(encoding="utf-8"))
-    rows = re.findall(r"^\| [^|]+ \((\w\w)\) \|(.*)\|$", PAGE.read_text(encoding="utf-8"), re.M)
-    assert len(rows) == 25
-    for language, cells in rows:
-        shown = [cell.strip() for cell in cells.split("|")][1:]
-        scores = (figures[name].get(f"{language}, as spelt") for name in ("dev", "test", "pud"))
-        assert shown == [f"{score['f1']:.1f}" if score else "–" for score in scores], language

@@ -202,10 +202,7 @@ def test_no_character_of_an_entity_is_left_whatever_spans_overlap(spans):
 
 @pytest.mark.parametrize(
     ("template", "expected"),
-    [
-        ("[{label}_{number}]", "[PER_1], who [PER_2] saw [PER_1] in [LOC_1]."),
-        ("█", "█, who █ saw █ in █."),
-    ],
+    [("[{label}_{number}]", "[PER_1], who [PER_2] saw [PER_1] in [LOC_1]."), ("█", "█, who █ saw █ in █.")],
 )
 def test_equal_entities_are_redacted_with_the_same_number(template, expected):
     text = "Ann, who Bo saw Ann in Oslo."

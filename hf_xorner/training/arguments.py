@@ -406,6 +406,8 @@ def parse(
     options = vars(parser.parse_args(words))
     recipe = options.pop("recipe", None)
     if recipe is None and not {"dataset", "model_type", "model_name_or_path", "teacher_text"} & options.keys():
+        if "teacher" in options:
+            raise ValueError("teacher needs sentences to label; name them with teacher_text, or a corpus with dataset.")
         recipe = default
     elif recipe is not None and not is_recipe(recipe):
         if "dataset" in options:

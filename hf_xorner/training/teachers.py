@@ -29,9 +29,10 @@ from ..corpora.schemes import (
 )
 from ..errors import DataError, why_not_loaded
 from ..files import file_fingerprint, model_folder
-from ..loading import check_size, moved, read_settings
+from ..loading import check_size, moved, read_settings, without_reports
 from ..models.crf import Chain, pair_posterior
 from ..models.tags import TagSpace
+from ..models.word_ids import RESERVED_CHARACTER_TYPES
 from ..registration import CONFIGS
 from ..tagger import Tagger
 from .arguments import settings_of
@@ -56,6 +57,7 @@ class Teacher(ABC):
     source: str
     labels: list[str]
     certain = False
+    _checked = False
 
     @property
     @abstractmethod
@@ -84,9 +86,19 @@ class Teacher(ABC):
         rows = [self._memory[key].float() if words else nothing for key, words in zip(keys, sentences, strict=True)]
         return pad_sequence(rows, batch_first=True)
 
+    def _check_language(self, sentences: Sequence[Sequence[str]], unknown: Tensor) -> None:
+        """Refuse text with many unknown words or pieces (a mask); the first batch is enough."""
+        share = float(unknown.sum() / max(sum(map(len, sentences)), 1))
+        if share > _MOST_UNKNOWN and not self._checked:
+            raise DataError(
+                f"teacher={self.source!r}: {100 * share:.0f} % of the words of the text, which begins with "
+                f"{' '.join(sentences[0][:5])!r}, are unknown to its tokenizer; name a teacher of this language."
+            )
+        self._checked = True
+
 
 def teachers_of(
-    sources: Iterable[str], device: torch.device, types: Sequence[str] = (), min_score: float = 0.5
+    sources: Sequence[str], device: torch.device, types: Sequence[str] = (), min_score: float = 0.5
 ) -> list[Teacher]:
     """Load teachers.
 
@@ -97,8 +109,10 @@ def teachers_of(
         min_score: The minimum score of GLiNER's spans.
 
     Raises:
-        DataError: If one cannot be loaded, or has no labels.
+        DataError: If one cannot be loaded, or has no labels, or types are given without a GLiNER.
     """
+    if types and not any(source.startswith(GLINER) for source in sources):
+        raise DataError(f"teacher_types are for teachers {GLINER}NAME; with others, name what to keep with types.")
     teachers: list[Teacher] = []
     for source in sources:
         if source.startswith(GLINER):
@@ -135,9 +149,14 @@ class OwnTeacher(Teacher):
         return repr((weights, settings, self.tokenizer.init_kwargs, self.tokenizer.backend_tokenizer.to_str(), pieces))
 
     def _inputs(self, sentences: Sequence[Sequence[str]]) -> Any:
-        return self.tokenizer(
+        encoded = self.tokenizer(
             sentences, is_split_into_words=True, padding=True, padding_side="right", return_tensors="pt"
-        ).to(self.model.device)
+        )
+        if "char_ids" in encoded:
+            characters = encoded["char_ids"]
+            unknown = (characters < len(RESERVED_CHARACTER_TYPES)).all(-1) & characters.any(-1)
+            self._check_language(sentences, unknown)
+        return encoded.to(self.model.device)
 
     @torch.inference_mode()
     def probabilities(self, sentences: Sequence[Sequence[str]]) -> Tensor:
@@ -177,9 +196,15 @@ class StockTeacher(Teacher):
             config = AutoConfig.from_pretrained(source, **options)
             check_size(source, AutoModelForTokenClassification, config)
             self.tokenizer = AutoTokenizer.from_pretrained(source, **options)
-            model, report = AutoModelForTokenClassification.from_pretrained(
-                source, config=config, use_safetensors=True, output_loading_info=True, dtype=torch.float32, **options
-            )
+            with without_reports():
+                model, report = AutoModelForTokenClassification.from_pretrained(
+                    source,
+                    config=config,
+                    use_safetensors=True,
+                    output_loading_info=True,
+                    dtype=torch.float32,
+                    **options,
+                )
         # The errors (no such folder, no network, broken files, weights in a pickle) have no common type.
         except Exception as error:
             raise DataError(f"teacher={source!r} cannot be loaded: {why_not_loaded(error)}.") from None
@@ -198,7 +223,6 @@ class StockTeacher(Teacher):
         self.labels = label_names(set(tags), plain="O" not in names)
         number = {label: index for index, label in enumerate(self.labels)}
         self._columns = torch.tensor([number[tag] for tag in tags])
-        self._checked = False
 
     @cached_property
     def identity(self) -> str:
@@ -223,7 +247,8 @@ class StockTeacher(Teacher):
             return_tensors="pt",
         )
         rows = encoded.pop("overflow_to_sample_mapping").tolist()
-        self._check_language(sentences, encoded)
+        if self.tokenizer.unk_token_id is not None:
+            self._check_language(sentences, encoded["input_ids"] == self.tokenizer.unk_token_id)
         inputs = {name: encoded[name].to(self.model.device) for name in self.tokenizer.model_input_names}
         probabilities = self.model(**inputs).logits.float().softmax(-1).cpu()
         for window, row in enumerate(rows):
@@ -240,19 +265,6 @@ class StockTeacher(Teacher):
         summed = torch.zeros(*found.shape[:2], len(self.labels)).index_add_(2, self._columns, found)
         summed[torch.from_numpy(margins < 0)] = torch.eye(len(self.labels))[outside]  # words without pieces
         return _begun(summed, self.labels)
-
-    def _check_language(self, sentences: Sequence[Sequence[str]], encoded: Any) -> None:
-        """Refuse text of which the tokenizer does not know many words; the first batch is enough."""
-        unknown = self.tokenizer.unk_token_id
-        if self._checked or unknown is None:
-            return
-        self._checked = True
-        share = float((encoded["input_ids"] == unknown).sum() / max(sum(map(len, sentences)), 1))
-        if share > _MOST_UNKNOWN:
-            raise DataError(
-                f"teacher={self.source!r}: {100 * share:.0f} % of the words of the text, which begins with "
-                f"{' '.join(sentences[0][:5])!r}, are unknown to its tokenizer; name a teacher of this language."
-            )
 
 
 class SpanTeacher(Teacher):

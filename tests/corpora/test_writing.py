@@ -63,19 +63,6 @@ def test_the_fingerprint_is_that_of_splits_labels_words_and_tags(tmp_path):
         assert corpus_fingerprint(load_corpus(tmp_path / format, pos_column="none")) == expected
 
 
-@pytest.mark.parametrize(
-    "sentences",
-    [
-        [[*SENTENCES[0][:3], ("ran", "O")], *SENTENCES[1:]],
-        [[*SENTENCES[0][:3], ("left", "B-PER")], *SENTENCES[1:]],
-        [SENTENCES[0] + SENTENCES[1], SENTENCES[2]],
-    ],
-    ids=["word", "tag", "sentences"],
-)
-def test_other_content_has_another_fingerprint(sentences):
-    assert corpus_fingerprint(train_of(sentences)) != corpus_fingerprint(train_of())
-
-
 # --- Formats ----------------------------------------------------------------------------------------------------------
 
 
@@ -166,14 +153,6 @@ def test_files_are_overwritten_only_on_request(tmp_path, format):
     assert rows_of(load_corpus(tmp_path, pos_column="none")) == rows_of(old)
     assert write_corpus(new, tmp_path, format, overwrite=True) == [path]
     assert rows_of(load_corpus(tmp_path, pos_column="none")) == rows_of(new)
-
-
-def test_a_failed_write_keeps_the_old_file(tmp_path):
-    (path,) = write_corpus(train_of(), tmp_path, "conll")
-    before = path.read_bytes()
-    with pytest.raises(DataError):
-        write_corpus(train_of([[("a", "O")]] * 1000 + [[("a\tb", "O")]]), tmp_path, "conll", overwrite=True)
-    assert [file.name for file in tmp_path.iterdir()] == [path.name] and path.read_bytes() == before
 
 
 # --- Round trips ------------------------------------------------------------------------------------------------------

@@ -4,16 +4,7 @@ from itertools import chain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from span_oracle import (
-    POLICIES,
-    SCHEMES,
-    TYPES,
-    corpus_spans,
-    in_bioes,
-    pairs,
-    pairs_with_words,
-    ratios_by_loop,
-)
+from span_oracle import POLICIES, SCHEMES, TYPES, corpus_spans, in_bioes, pairs, pairs_with_words, ratios_by_loop
 
 from hf_xorner.evaluation.breakdowns import (
     chunk_tag_recall,

@@ -221,7 +221,7 @@ def test_the_command_writes_graph_config_and_tokenizer(saved, tmp_path, capsys):
     main("export", [str(saved), "--output", str(output)])
     names = sorted(path.name for path in output.iterdir())
     assert [name for name in names if name != "onnx_tagger.py"] == [
-        *("config.json", "model.onnx", "tokenizer.json", "tokenizer_config.json"),
+        *("config.json", "model.onnx", "tokenizer.json", "tokenizer_config.json")
     ]
     assert all(f"written: {output / name} (" in capsys.readouterr().out for name in names[:1])
     for name in ("config.json", "tokenizer.json"):

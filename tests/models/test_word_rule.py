@@ -88,19 +88,13 @@ SENTENCES = {
     "code": ("C++, C# and config.json x->y a==b some_name", "C++ , C# and config.json x -> y a == b some_name"),
     # contractions
     "not": ("I don't, can't, WON'T, isn’t", "I do n't , ca n't , WO N'T , is n’t"),
-    "clitics": (
-        "I'm you're she's he'd we'll I've IT'S",
-        "I 'm you 're she 's he 'd we 'll I 've IT 'S",
-    ),
+    "clitics": ("I'm you're she's he'd we'll I've IT'S", "I 'm you 're she 's he 'd we 'll I 've IT 'S"),
     "clitics already apart": ("I 'm , do n't , it 's", "I 'm , do n't , it 's"),
     "two in a row": ("shouldn't've", "should n't 've"),
     "plural possessive": ("the bakers' ball", "the bakers ' ball"),
     "clipped words": ("get 'em in the '90s 'til", "get 'em in the '90s 'til"),
     # emoticons
-    "smileys": (
-        ":) ;-) :-( :'( =) :D :P :/ <3 </3 XD :3 :o",
-        ":) ;-) :-( :'( =) :D :P :/ <3 </3 XD :3 :o",
-    ),
+    "smileys": (":) ;-) :-( :'( =) :D :P :/ <3 </3 XD :3 :o", ":) ;-) :-( :'( =) :D :P :/ <3 </3 XD :3 :o"),
     "smileys of the East": ("^_^ -_- >_< T_T o_O ^^ ._.", "^_^ -_- >_< T_T o_O ^^ ._."),
     "smiley after a word": ("thanks:) bye ;)))", "thanks :) bye ;)))"),
     "colons that are no smiley": (

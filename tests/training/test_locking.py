@@ -51,7 +51,6 @@ def test_a_second_run_is_refused_while_the_first_trains(towns, tmp_path):
     for error in (started.error, prepared.error):
         assert f"{tmp_path / 'out'} is being written by process " in error
     assert not (tmp_path / "out" / LOCK).exists()
-    second.train()
 
 
 def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, towns, tmp_path):

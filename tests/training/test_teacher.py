@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
     helpers.write_towns(folder / "towns")
     (folder / "text.txt").write_text(TEXT)
     for seed, kind in ((1, "cnn-lstm-crf"), (2, "bilstm-cnn")):
-        longer = {**SMALL, "num_train_epochs": 8, "learning_rate": 0.02}
+        longer = {**SMALL, "num_train_epochs": 4, "learning_rate": 0.02}
         run = runs.ready(folder / "towns", folder / f"teacher-{seed}", model_type=kind, seed=seed, **longer)
         run.train()
     return folder

@@ -11,6 +11,7 @@ from transformers import BertConfig, BertForTokenClassification, BertModel
 
 from hf_xorner import Tagger, train
 from hf_xorner.models.tags import TagSpace
+from hf_xorner.training import parse
 from hf_xorner.training.facts import read_facts
 from hf_xorner.training.teachers import (
     SpanTeacher,
@@ -179,7 +180,7 @@ def test_faults_of_teachers_are_one_sentence(tmp_path):
         (str(tmp_path / "nothing"), "cannot be loaded"),
         (stock(tmp_path / "base", kind=BertModel), "is not trained to label words"),
         (stock(tmp_path / "unnamed", unnamed), "has no names of labels"),
-        (pickled, "cannot be loaded"),
+        (pickled, "model.safetensors.*; save_pretrained of its model writes it"),
         ("gliner:a/b", "needs types"),
     ):
         with pytest.raises(ValueError, match=sentence):
@@ -189,13 +190,17 @@ def test_faults_of_teachers_are_one_sentence(tmp_path):
         ({"types": {"person": "PER"}}, "no teacher has the type 'person'"),
         ({"types": {"PER": "?"}}, "needs teachers of spans"),
         ({"output_dir": good}, "is an input"),
+        ({"teacher_types": ["person"]}, "teacher_types are for teachers gliner:NAME"),
     ):
         with pytest.raises(ValueError, match=sentence):
             options = {"output_dir": tmp_path / "out", **options}
             train(teacher=[good], teacher_text=[str(text)], **SMALL, **options)
+    with pytest.raises(ValueError, match="teacher needs sentences to label"):
+        parse(["--teacher", good], "xor/cross")
     text.write_text("東京 大阪 京都\n" * 5)
-    with pytest.raises(ValueError, match="are unknown to its tokenizer"):
-        train(teacher=[good], teacher_text=[str(text)], output_dir=tmp_path / "out", **SMALL)
+    for teacher in (good, "english"):
+        with pytest.raises(ValueError, match="are unknown to its tokenizer"):
+            train(teacher=[teacher], teacher_text=[str(text)], output_dir=tmp_path / "out", **SMALL)
 
 
 def test_a_pipeline_of_spacy_is_a_teacher(tmp_path):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 from processes import run_in_two_processes
 from test_trainer import REDUCTIONS, largest_difference, one_step
@@ -26,7 +27,7 @@ assert parse(["--output_dir", {folder!r}])[1].world_size == 2 or torch.accelerat
 """
 
 
-# Over 2 s, as the processes form a group.
+@pytest.mark.slow  # the processes form a group
 def test_two_processes_take_the_same_step_as_one(tmp_path, tokenizer):
     paths = list(map(str, Path(__file__).parents[:2]))  # of the tests and the helpers that the script imports
     (tmp_path / "two.py").write_text(SCRIPT.format(paths=paths, folder=str(tmp_path)))
