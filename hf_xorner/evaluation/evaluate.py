@@ -174,7 +174,8 @@ def score(
         system = _system_in(options.predictions, options)
     else:
         tagger = _tagger_for(options, corpus, tagger)
-        systems = _predictions_of(tagger, options, corpus)
+        names = {str(options.split), VALIDATION} if options.min_precision else {str(options.split)}
+        systems = {name: System.of_tagger(tagger, *words_and_tags(corpus[name]), options.batch_size) for name in names}
         system = systems[str(options.split)]
     scheme = _scheme(options, system.gold)
     figures = report(system, options.policy, scheme, training, resamples=options.resamples)
@@ -226,12 +227,6 @@ def _divided(corpus: DatasetDict, model: str, source: str) -> tuple[DatasetDict,
             "%s: the %d sentences that training held out are the split %s.", source, held_out.sentences, VALIDATION
         )
     return divided, {TRAIN}
-
-
-def _predictions_of(tagger: Tagger, options: EvaluationOptions, corpus: Any) -> dict[str, System]:
-    """Return the predictions for the split and, if a minimum score is to be chosen, for the validation split."""
-    names = {str(options.split), VALIDATION} if options.min_precision else {str(options.split)}
-    return {name: System.of_tagger(tagger, *words_and_tags(corpus[name]), options.batch_size) for name in names}
 
 
 def _by_score(
