@@ -259,7 +259,7 @@ def test_a_control_and_the_key_of_the_text_can_be_named(read):
     ]
     content = json.dumps([{"data": {"tweet": "Ann", "id": 3}, "annotations": [{"result": result}]}])
     assert read(content, "x.json", token_column="tweet", tag_column="ner") == [("Ann", "B-PER")]
-    with pytest.raises(ValueError, match=r"has no .*; name another key as token_column"):
+    with pytest.raises(ValueError, match=r"no text under .* name them as token_column"):
         read(content, "x.json")
 
 

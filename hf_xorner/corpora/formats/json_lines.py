@@ -21,6 +21,8 @@ DOCUMENT_KEY = "doc_id"
 TEXT_KEY = "text"
 #: Keys of a text; "data" is from old versions of doccano, "content" from Dataturks.
 TEXT_KEYS = (TEXT_KEY, "data", "content")
+# The content of usual keys, for messages.
+_CONTENT = {TOKEN_KEYS: "words", TAG_KEYS: "tags", TEXT_KEYS: "text", (): "parts of speech"}
 
 #: Suffixes of JSON.
 JSON_SUFFIXES = frozenset({".jsonl", ".json", ".ndjson"})
@@ -232,7 +234,9 @@ def is_task(record: Mapping[str, Any]) -> bool:
     return all(isinstance(item, dict) and isinstance(item.get("result"), list) for item in annotations)
 
 
-def find_key(record: Collection[str], usual: Sequence[str], option: str, reading: ReadingOptions, location: str) -> str:
+def find_key(
+    record: Collection[str], usual: tuple[str, ...], option: str, reading: ReadingOptions, location: str
+) -> str:
     """Return the key in an option of reading, or by default the first of the usual keys that a record has.
 
     Raises:
@@ -245,7 +249,7 @@ def find_key(record: Collection[str], usual: Sequence[str], option: str, reading
             return key
     present = ", ".join(f"{key!r:.40}" for key in list(record)[:8]) or "none"
     raise DataError(
-        f"{location}: has no {' or '.join(map(repr, keys))}; name another key as {option} (keys: {present})."
+        f"{location}: no {_CONTENT[usual]} under {' or '.join(map(repr, keys))}; name them as {option} (keys: {present})."
     )
 
 
