@@ -4,7 +4,7 @@ Shared code of the tests is in one of these files:
 
 - `conftest.py`: the fixtures of all tests, sentences, labels and `build_model`, which builds a small model of any
   architecture. Fixtures that only one folder uses are in its test files.
-- `helpers.py`: batches, launchers, locks, and the output of scripts.
+- `helpers.py`: batches, locks, and the output of scripts.
 - `processes.py`: new Python processes.
 - `random_texts.py`: random sentences and texts, and a model that predicts many entities.
 - `tiny_encoders.py`: contextual encoders of a few weights, and tokenizers of every family.
@@ -307,12 +307,3 @@ def as_on_a_gpu(monkeypatch):
             monkeypatch.setattr(f"hf_xorner.models.{name}.cheap_to_read", lambda values: False)
 
     return switch
-
-
-@pytest.fixture
-def two_threads():
-    """Two threads; other tests run on one thread a process."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)

@@ -60,17 +60,10 @@ def assert_same_weights(folder, other):
         torch.testing.assert_close(values, others[name], msg=name)
 
 
+SGD = {"optimizer": "sgd", "momentum": 0.9, "lr_scheduler_type": "linear", "max_grad_norm": 1.0}
 VARIANTS = {
     "nadam, accumulation": {**STEPS, "optimizer": "nadam", "epoch_decay": 0.3, "gradient_accumulation_steps": 3},
-    "sgd, linear, dropout": {
-        **STEPS,
-        "optimizer": "sgd",
-        "momentum": 0.9,
-        "lr_scheduler_type": "linear",
-        "max_grad_norm": 1.0,
-        "model_type": "cross-bilstm-cnn",
-        "singleton_dropout": 0.5,
-    },
+    "sgd, linear, dropout": {**STEPS, **SGD, "model_type": "cross-bilstm-cnn", "singleton_dropout": 0.5},
 }
 
 

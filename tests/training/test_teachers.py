@@ -26,14 +26,8 @@ from hf_xorner.training.teachers import (
 CPU = torch.device("cpu")
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 TEXT = "".join(f"ann met zeus {number} in oslo .\n" for number in range(30))
-SMALL = {
-    "hidden_size": 8,
-    "char_dim": 4,
-    "char_filters": 4,
-    "num_train_epochs": 1,
-    "use_cpu": True,
-    "disable_tqdm": True,
-}
+SMALL = {"hidden_size": 8, "char_dim": 4, "char_filters": 4}
+SMALL |= {"num_train_epochs": 1, "use_cpu": True, "disable_tqdm": True}
 
 
 def stock(folder, labels=LABELS, positions=64, kind=BertForTokenClassification):
