@@ -58,7 +58,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
 
 #: Examples of Hypothesis for each test: few by default, and many with `--hypothesis-profile nightly`.
-for name, examples in (("nightly", 500), ("default", 25)):
+for name, examples in (("nightly", 500), ("default", 12)):
     settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     settings.load_profile(name)
 
@@ -138,13 +138,16 @@ REFERENCED = tuple(kind for kind in TAG_SCORING if VARIANTS[kind][0] in referenc
 
 def with_decoders(kinds, decoders) -> list[tuple[str, str]]:
     """Return each variant with one decoder in turn, and each architecture with all; a Stack-LSTM has one."""
-    pairs, names = [], list(decoders)
-    for number, kind in enumerate(kinds):
-        possible = names if kind in TAG_SCORING else names[:1]
-        pairs += [
-            (kind, decoder) for decoder in (possible if kind in ARCHITECTURES else [possible[number % len(possible)]])
-        ]
-    return pairs
+    others = [(kind, name) for kind in kinds if kind in ARCHITECTURES and kind in TAG_SCORING for name in decoders]
+    return list(dict.fromkeys([*in_turn(kinds, decoders), *others]))
+
+
+def in_turn(kinds, decoders) -> list[tuple[str, str]]:
+    """Return each variant with one decoder in turn; a Stack-LSTM has one."""
+    names = list(decoders)
+    return [
+        (kind, names[number % len(names)] if kind in TAG_SCORING else names[0]) for number, kind in enumerate(kinds)
+    ]
 
 
 def has_field(kind: str, field: str) -> bool:

@@ -155,6 +155,7 @@ def test_a_student_learns_from_text_alone(tmp_path, script):
     printed = helpers.ok(script("train", *words))
     assert "agreement with the teacher" in printed
     facts = read_facts(tmp_path / "student")
+    assert {entry["name"] for entry in facts["inputs"].values()} >= {"teacher", "text.txt"}
     assert facts["data"]["source"] == "text.txt" and facts["data"]["splits"]["train"]["sentences"] == 27
     assert facts["options"]["teacher_weight"] == 1 and facts["options"]["quantize"] == "int8"
     assert "--teacher teacher" in facts["command"] and "--dataset" not in facts["command"]
