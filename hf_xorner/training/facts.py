@@ -120,12 +120,11 @@ def options_of(
         training: The Trainer's arguments, before the Trainer changes them.
         config_fields: The fields of the model's config that were set.
     """
-    defaults = {
-        **{entry.name: entry.default for entry in fields(CONFIGS[run.model_type])},
-        **(TaggerTrainingArguments(use_cpu=training.use_cpu).to_dict() | {"use_cpu": False}),
-        **asdict(RunArguments()),
-        "model_type": "",
-    }
+    kinds = (CONFIGS[run.model_type], TaggerTrainingArguments)
+    defaults = {entry.name: entry.default for kind in kinds for entry in fields(kind)}
+    defaults |= {**asdict(RunArguments()), "model_type": ""}
+    # The Trainer sets some of its options itself. The options of this package have an entry `bounds`.
+    not_set = {entry.name for entry in fields(training) if "bounds" not in entry.metadata} - run.explicit
     values = {**config_fields, **training.to_dict(), **asdict(run)}
     always = CHOSEN if run.model_name_or_path is None else ()
     if always:
@@ -133,7 +132,7 @@ def options_of(
     return {
         name: _without_folder(plain(value), run.data_dir) if name in (*INPUTS, "dataset", "more_data") else plain(value)
         for name, value in sorted(values.items())
-        if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
+        if name not in _OF_THE_MACHINE | not_set and not name.startswith(_PREFIXES)
         if not (name == "dataset" and run.texts_alone)
         if (name in always and value is not None) or plain(value) != plain(defaults.get(name))
     }

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.training import RunArguments, parse, prepare
+from hf_xorner.training import RunArguments
 from hf_xorner.training.arguments import take_options_from_model
 from hf_xorner.training.build import build_new, continue_from, extended, known_words
 
@@ -36,7 +36,7 @@ def saved(folder, kind, tokenizer, **fields):
 def continued(folder, sentences=NEW_SENTENCES, labels=NEW_LABELS, fields=None, **options):
     torch.manual_seed(1)
     run = RunArguments(model_name_or_path=str(folder), **options)
-    take_options_from_model(run)
+    take_options_from_model(run, options)
     start = continue_from(run, sentences, list(labels), fields or {})
     return start.model.eval(), start.tokenizer
 
@@ -312,13 +312,11 @@ def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types
 def test_default_options_come_from_the_model(tmp_path, corpora_of_types):
     lower = WordCharTokenizer.from_corpus(SENTENCES, casing="lower", max_word_chars=10, fallback=["zero"])
     saved(tmp_path / "old", "grn", lower)
-    _, training, _ = parse(["--output_dir", str(tmp_path / "new"), "--use_cpu", "true"])
-    run = RunArguments(model_name_or_path=str(tmp_path / "old"), dataset=str(corpora_of_types["B"]))
-    ready = prepare(run, training, {})
-    assert (run.model_type, run.casing, run.fallback) == ("grn", "lower", ["zero"])
+    ready = prepared(corpora_of_types["B"], tmp_path / "new", FROM, tmp_path / "old")
+    assert (ready.run.model_type, ready.run.casing, ready.run.fallback) == ("grn", "lower", ["zero"])
     assert ready.trainer.processing_class.init_kwargs["casing"] == "lower"
     with pytest.raises(ValueError, match="digits='zero' does not fit"):
-        prepare(RunArguments(model_name_or_path=str(tmp_path / "old"), digits="zero"), training, {})
+        prepared(corpora_of_types["B"], tmp_path / "new", FROM, tmp_path / "old", "--digits", "zero")
 
 
 def test_overwriting_the_model_or_the_corpus_is_refused(tokenizer, tmp_path, corpora_of_types):

@@ -2,7 +2,6 @@
 
 import threading
 from contextlib import nullcontext
-from functools import partial
 
 from helpers import fault, lock_holder
 from transformers import TrainerCallback
@@ -45,7 +44,7 @@ def test_a_second_run_is_refused_while_the_first_trains(towns, tmp_path):
     second, third = prepare(*parse([*options, "--seed", "1"])), parse(options)
     first = prepare(*parse(options))
     started = DuringTraining(second.train)
-    prepared = DuringTraining(partial(prepare, *third))
+    prepared = DuringTraining(lambda: next(run.each_run(*third)))
     first.trainer.add_callback(started)
     first.trainer.add_callback(prepared)
     first.train()

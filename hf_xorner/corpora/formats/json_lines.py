@@ -33,7 +33,7 @@ _ARRAY = re.compile(rf'[{_BLANKS}]*\[(?!\s*")')
 _LONG_OBJECT = re.compile(rf"[{_BLANKS}]*\{{([^\n]*[^}}\s])?[^\S\n]*\n\s*[^{{\s]")
 _KEYS = (*TOKEN_KEYS, "tokenized_text", *TEXT_KEYS)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_WORD = re.compile(r"[^\t\r\n]+")
+_BREAKS = re.compile(r"[\t\r\n]")
 
 
 class JsonRecord(NamedTuple):
@@ -109,11 +109,11 @@ def record_of(fields: dict[str, Any], field: str | None, location: str) -> Recor
         # An empty list comes last, as some tools write one beside the text. Others write words as objects.
         items = [values[key] for key in ([field] if field else _KEYS) if key in values]
         for item in sorted(items, key=lambda item: (item == [], isinstance(item, str))) if len(items) > 1 else items:
-            if isinstance(item, str) or (isinstance(item, list) and all(isinstance(word, str) for word in item)):
-                fault = ""
-                if _SURROGATE.search("".join(item)):
+            if isinstance(item, str) or (isinstance(item, list) and {*map(type, item)} <= {str}):
+                text, fault = item if isinstance(item, str) else "\t".join(item), ""
+                if not text.isascii() and _SURROGATE.search(text):
                     fault = "a character is not valid UTF-8; save it as UTF-8"
-                elif isinstance(item, list) and not all(map(_WORD.fullmatch, item)):
+                elif isinstance(item, list) and item and ("" in item or len(_BREAKS.findall(text)) >= len(item)):
                     fault = "a word is empty, or contains a TAB or a line break"
                 return Record(fields, None, f"{location}: {fault}.") if fault else Record(fields, item)
     present, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join((TEXT_KEY, *TOKEN_KEYS))

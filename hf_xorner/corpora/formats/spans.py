@@ -215,7 +215,7 @@ def _positions_of(spans: list[Any], text: str) -> Sequence[int]:
     characters = range(len(text) + 1)
     if max(text, default="") <= "\uffff":
         return characters
-    units = [index for index, character in enumerate(text) for _ in range(1 + (character > "\uffff"))]
+    units = [index for index, character in enumerate(text) for _ in range(2 if character > "\uffff" else 1)]
     units.append(len(text))
     quoted = [(*_ends_of(span, 3), span["text"]) for span in spans if type(span) is dict and "text" in span]
     quoted = [item for item in quoted if [*map(type, item)] == [int, int, str]]
