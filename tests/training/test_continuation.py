@@ -259,7 +259,7 @@ def trained(corpora_of_types, tmp_path_factory):
     return model_of
 
 
-@pytest.mark.parametrize("kind", ["stack-lstm", "att-bilstm-cnn"])
+@pytest.mark.parametrize("kind", ["stack-lstm", "id-cnn"])
 def test_training_only_the_head(kind, trained, corpora_of_types, tmp_path):
     source = trained(kind)
     options = [FROM, source, "--train_only", "head", "--num_train_epochs", 1]
@@ -298,7 +298,7 @@ def test_new_types_words_and_characters_are_learned(trained, corpora_of_types, t
     [
         ("--hidden_size 200", "hidden_size=200 does not fit the existing model, whose hidden_size is 16"),
         ("--char_widths 1 2", "char_widths=.* does not fit"),
-        ("--model_type cross-bilstm-cnn", "model_type='cross-bilstm-cnn' does not fit .* is 'att-bilstm-cnn'"),
+        ("--model_type cross-bilstm-cnn", "model_type='cross-bilstm-cnn' does not fit .* is 'id-cnn'"),
         ("--fallback lower", r"fallback=\['lower'\] does not fit the existing model, whose fallback is \[\]"),
         ("--vectors v.txt", "trained without pretrained word vectors"),
         ("--context x", "context cannot be added"),
@@ -306,7 +306,7 @@ def test_new_types_words_and_characters_are_learned(trained, corpora_of_types, t
 )
 def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types, tmp_path, options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        prepared(corpora_of_types["B"], tmp_path, FROM, trained("att-bilstm-cnn"), *options.split())
+        prepared(corpora_of_types["B"], tmp_path, FROM, trained("id-cnn"), *options.split())
 
 
 def test_default_options_come_from_the_model(tmp_path, corpora_of_types):
