@@ -248,9 +248,8 @@ def find_key(
         if key in record:
             return key
     present = ", ".join(f"{key!r:.40}" for key in list(record)[:8]) or "none"
-    raise DataError(
-        f"{location}: no {_CONTENT[usual]} under {' or '.join(map(repr, keys))}; name them as {option} (keys: {present})."
-    )
+    under = " or ".join(map(repr, keys))
+    raise DataError(f"{location}: no {_CONTENT[usual]} under {under}; name them as {option} (keys: {present}).")
 
 
 def strings(record: dict[str, Any], key: str, location: str) -> list[str]:
