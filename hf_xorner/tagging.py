@@ -323,9 +323,9 @@ def records_of(source: str, options: TaggingOptions) -> tuple[str, Iterator[Reco
         return "parquet", _rows_on_the_hub(source, options)
     if options.split:
         raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
-    repairs = ReadingLog(reading := options.reading())
+    repairs = ReadingLog(options.reading())
     repairs.collects = True
-    opened = Input(path, reading, repairs, blocks=_blocks(source))
+    opened = Input(path, repairs, blocks=_blocks(source))
     format = recognise(opened, options.input_format)
     return _ROWS if format.read is None and format.name == "csv" else format.name, _read(opened, format)
 
