@@ -16,7 +16,8 @@ from hf_xorner.cli import main
 from hf_xorner.hub import card as module
 from hf_xorner.hub.card import Card, error_rows, write_card
 from hf_xorner.registration import CONFIGS
-from hf_xorner.training import parse, prepare
+from hf_xorner.training.arguments import parse
+from hf_xorner.training.run import prepare
 
 HOSTILE = [
     "a|b",
