@@ -26,8 +26,11 @@ def first_line(error: BaseException) -> str:
 
 
 def why_not_loaded(error: BaseException) -> str:
-    """Return the reason why a path or a name on the Hub cannot be loaded, with a remedy if there is no connection."""
+    """Return the reason why a path or a name on the Hub cannot be loaded, with a remedy if one is known."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ConnectionError):
         cause = cause.__cause__ or cause.__context__
-    return first_line(error) if cause is None else f"{first_line(cause)}; check the connection, or name a local path"
+    if cause is not None:
+        return f"{first_line(cause)}; check the connection, or name a local path"
+    reason = first_line(error)
+    return f"{reason}; save_pretrained of its model writes it" if "model.safetensors" in reason else reason

@@ -22,12 +22,12 @@ from tqdm import tqdm
 
 from .corpora.formats import FORMATS, NOT_SUPPORTED, Format, recognise
 from .corpora.formats.json_lines import record_of
-from .corpora.source import AUTO, Input, ReadingLog, ReadingOptions, Record
+from .corpora.source import AUTO, Input, ReadingLog, ReadingOptions, Record, line_blocks
+from .corpora.splits import is_hub_name
 from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of
 from .errors import DataError
 from .files import (
     GZIP_ERRORS,
-    HUB_NAME,
     check_apart,
     decompressed,
     expanded,
@@ -48,7 +48,6 @@ _ROWS = "rows"  # CSV output for CSV input
 INPUTS = tuple(dict.fromkeys(format.name for format in FORMATS if format.name != NOT_SUPPORTED))
 #: The format of a file by its suffix, for outputs and for the files of a folder.
 KINDS = {suffix: format.name for format in FORMATS for suffix in format.suffixes} | {"": "text", ".tsv": "conll"}
-_HUB_NAME = re.compile(rf"{HUB_NAME}(:\S+)?")
 #: Formats whose records are sentences without other fields, read by the formats' own table.
 WORDS = {format.name for format in FORMATS if format.records is None}
 _SCORE_DIGITS = 6  # further digits may depend on the number of threads
@@ -161,7 +160,8 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
     if source != STDIN and not _is_text(source) and expanded(source).is_dir():
         pairs = list(_pairs_of_folder(expanded(source), output, options))
     elif output and output.exists() and not (options.overwrite and output.is_file()):  # /dev/null is no file
-        raise DataError(f"{output}: exists already; choose another output{', or set overwrite' * output.is_file()}.")
+        advice = ", or set overwrite" if output.is_file() else ""
+        raise DataError(f"{output}: exists already; choose another output{advice}.")
     for name, target in pairs:
         for path in [target.with_name(f"{target.name}{suffix}") for suffix in ("", ".partial", ".lock") if target]:
             file = "/dev/stdin" if name == STDIN or _is_text(name) else name
@@ -310,8 +310,7 @@ def _is_text(source: str) -> bool:
 
 def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
     """Return the records of a split of a dataset on the Hub."""
-    # A name with the suffix of a data file is a mistyped path, so the Hub is not asked.
-    if not _HUB_NAME.fullmatch(source) or suffix_of(Path(source)) in KINDS.keys() - {""}:
+    if not is_hub_name(source):
         raise DataError(
             f"{source}: there is no such file; a text on the command line must contain a blank, and not end in the "
             "suffix of a file such as .txt."
@@ -336,7 +335,7 @@ def records_of(source: str, options: TaggingOptions) -> tuple[str, Iterator[Reco
         raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
     repairs = ReadingLog(reading := options.reading())
     repairs.collects = True
-    opened = Input(path, reading, repairs, raw_lines=_raw_lines(source))
+    opened = Input(path, reading, repairs, blocks=_blocks(source))
     format = recognise(opened, options.input_format)
     return _ROWS if format.read is None and format.name == "csv" else format.name, _read(opened, format)
 
@@ -363,12 +362,12 @@ def _advice(error: DataError) -> str:
     return re.sub(r"token_column( and tag_column)?", "field", str(error))
 
 
-def _raw_lines(source: str) -> Iterator[bytes]:
-    """Yield the lines of a file or of standard input, plain or gzip."""
+def _blocks(source: str) -> Iterator[bytes]:
+    """Yield blocks of lines of a file or of standard input, plain or gzip."""
     opened = nullcontext(decompressed(sys.stdin.buffer)) if source == STDIN else open_bytes(expanded(source))
     try:
         with opened as file:
-            yield from file
+            yield from line_blocks(file)
     except GZIP_ERRORS as error:  # from standard input
         raise DataError(f"standard input: the gzip data are damaged ({error}); compress them again.") from None
 

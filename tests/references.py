@@ -17,10 +17,6 @@ RESERVED_CHARS = 6  # padding and unknown characters of all types have the ids b
 UPPER, LOWER = 1, 2  # character types; 0 is none of the four, 3 a digit, 4 punctuation
 CHAR_TYPES = 4
 BEST_MARGIN = 1e-3
-#: Labels, inner tags and sizes of the models that are compared with the programs of chen2019 and ma2016.
-LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-TAGS = ["O", *(f"{kind}-{name}" for name in ("PER", "LOC") for kind in "BIES")]
-SIZES = {"vocab_size": 12, "char_vocab_size": 15, "max_word_chars": 6, "word_dim": 5, "char_dim": 4, "char_filters": 3}
 
 
 # Features

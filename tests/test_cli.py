@@ -228,10 +228,7 @@ def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, mon
 
 @posix
 def test_full_and_closed_outputs_end_in_one_sentence():
-    for line, code, sentence in (
-        ("--version > /dev/full", 1, "No space left"),
-        ("train --help-all | true", 0, ""),
-    ):
+    for line, code, sentence in (("--version > /dev/full", 1, "No space left"), ("train --help-all | true", 0, "")):
         words = ["bash", "-c", f"{shlex.quote(sys.executable)} -m hf_xorner {line}"]
         done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True)
         assert done.returncode == code
@@ -254,14 +251,3 @@ def test_commands_to_a_terminal_in_labels_and_words_are_shown_as_text(script, tm
     assert "A\\x1b]0;title\\x07B" in output and "\x1b" not in output
     _, _, errors = script("tag", "a\x1b[2Jb c", "--model", "no\x1b[2J")
     assert "no\\x1b[2J" in errors and "\x1b" not in errors
-
-
-def test_commands_start_without_the_packages_of_extras():
-    commands = [name for name in COMMANDS if name != "benchmark"]
-    code = (
-        "import sys; from importlib import import_module\n"
-        "for name in 'gliner matplotlib onnx onnxruntime onnxscript scipy spacy'.split(): sys.modules[name] = None\n"
-        f"for name in {commands!r}: import_module(f'hf_xorner.cli.{{name}}')"
-    )
-    done = run_python(["-c", code], env=ENVIRONMENT)
-    assert done.returncode == 0, done.stderr

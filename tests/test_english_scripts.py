@@ -3,7 +3,6 @@
 import importlib
 import json
 import random
-import runpy
 
 import pytest
 import tiny_encoders as tiny
@@ -14,7 +13,6 @@ from processes import run_python
 from hf_xorner import Tagger
 from hf_xorner.training.facts import read_facts
 
-CARDS = REPOSITORY / "model_cards"
 SCRIPTS = REPOSITORY / "scripts"
 #: Lines of the three corpora, as they are published.
 NEWS = [("Annaville NNP I-NP I-LOC", "is VBZ I-VP O"), ("Ann NNP I-NP I-PER", "saw VBD I-VP O", "Zeus NNP I-NP I-ORG")]
@@ -165,32 +163,7 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     assert "| exported |" in done.stdout, done.stderr[-3000:]
 
 
-def test_the_pictures_of_the_readme_show_what_the_model_finds_and_the_measured_scores():
-    script = runpy.run_path(str(SCRIPTS / "readme_pictures.py"))
-    entities = Tagger.from_pretrained()(script["SENTENCES"])
-    drawn = script["entities_picture"](script["SENTENCES"], entities)
-    assert drawn == (script["FOLDER"] / "entities.svg").read_text(encoding="utf-8"), "run `make pictures`"
-    drawn = script["peers_picture"](json.loads(script["COMPARISON"].read_text(encoding="utf-8")))
-    assert drawn == (script["FOLDER"] / "peers.svg").read_text(encoding="utf-8"), "run `make pictures`"
-
-
-def test_the_comparison_shows_the_measured_figures(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    figures = json.loads((CARDS / "comparison.json").read_text(encoding="utf-8"))
-    page = (REPOSITORY / "docs" / "comparison.md").read_text(encoding="utf-8")
-    assert importlib.import_module("compare_english").table(figures) in page
-
-
-def test_the_documented_false_alarms_are_the_measured_ones(script, monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    rows = ok(
-        script("false_alarms.py", *(CARDS / name for name in ("english-ner-small", "english-ner-open")))
-    ).splitlines()
-    page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
-    assert len(rows) == 13  # ten genres
-    assert [row for row in rows if row not in page] == []
-
-
+@pytest.mark.slow  # trains a model
 def test_the_table_of_few_labels_has_a_row_for_each_size_and_start(script, towns, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     done = ok(script("few_labels.py", towns, "--sizes", "6", "--starts", "no vectors"))

@@ -7,7 +7,6 @@ import pytest
 import tiny_encoders as tiny
 import torch
 from conftest import build_model
-from processes import run_python
 from safetensors.torch import load_file, save_file
 
 from hf_xorner import Tagger
@@ -52,19 +51,10 @@ def foreign(tmp_path):
     return path, mark
 
 
-# Over 2 s, as a new process cannot have loaded the code before.
-def test_tagging_standard_input_runs_no_code_of_the_model(foreign, tmp_path):
-    path, mark = foreign
-    command = ["-m", "hf_xorner", "tag", "-", "--model", path]
-    done = run_python(command, cwd=tmp_path, stdin_text="y\n" * 20)
-    assert not mark.exists()
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert str(path) in done.stderr.strip().splitlines()[-1]
-
-
 @pytest.mark.parametrize(
     "command",
     [
+        "tag - --model",
         "evaluate --dataset xor --model",
         "train --model_name_or_path",
         "train --context",

@@ -5,11 +5,8 @@ import re
 import shlex
 
 import pytest
-import torch
 from conftest import REPOSITORY
-from helpers import ok
 from seqeval.metrics import f1_score
-from transformers import AutoConfig, AutoModelForTokenClassification
 
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.hub import check_folder
@@ -27,13 +24,7 @@ def folder(request):
     return request.param
 
 
-def test_the_card_has_the_number_of_parameters_of_its_config(folder):
-    config = AutoConfig.from_pretrained(folder)
-    with torch.device("meta"):
-        model = AutoModelForTokenClassification.from_config(config)
-    assert f"- {model.num_parameters():,} parameters" in (folder / "README.md").read_text(encoding="utf-8")
-
-
+@pytest.mark.slow  # loads CoNLL-2003
 def test_cards_contain_no_corpus_sentences(corpora):
     cards = [letters((folder / "README.md").read_text(encoding="utf-8")) for folder in FOLDERS]
     for name in ("conll2003", "wnut17"):
@@ -62,7 +53,7 @@ def test_the_complete_models_can_be_published(folder):
     assert any(entities for _, entities in checked.tagged)
 
 
-# Over 2 s, as a whole split is tagged.
+@pytest.mark.slow  # tags a whole split
 def test_the_scores_of_the_complete_model_match_its_card(corpora):
     facts = json.loads((COMPLETE / "facts.json").read_text(encoding="utf-8"))
     test = load_corpus("conll2003", corpora)["test"]  # that of the pooled corpus
@@ -78,7 +69,3 @@ def test_the_command_of_every_result_trains_the_model_of_the_result():
         run, training, _ = parse(shlex.split(row["command"])[2:])
         assert (run.model_type, run.dataset) == (row["model_type"], row["dataset"]), row["work"]
         assert (run.seeds or [training.seed]) == row["seeds"], row["work"]
-
-
-def test_pages_are_generated_from_the_results(script):
-    ok(script("results_page.py", "--check"))

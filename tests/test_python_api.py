@@ -147,8 +147,7 @@ def test_an_entity_is_a_dictionary_with_attributes():
 
 
 MARKUP = Entities(
-    [Entity(label="A&B", text="<i>Ann</i>", start=3, end=13, word_start=1, word_end=2, score=0.5)],
-    "is <i>Ann</i> & co",
+    [Entity(label="A&B", text="<i>Ann</i>", start=3, end=13, word_start=1, word_end=2, score=0.5)], "is <i>Ann</i> & co"
 )
 
 

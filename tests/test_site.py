@@ -1,7 +1,6 @@
 """The documentation site: it builds without warnings, loads nothing from other hosts."""
 
 import re
-import runpy
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -58,11 +57,3 @@ def test_the_site_builds_without_warnings_and_loads_nothing_from_other_hosts(sit
     for path in site.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text(encoding="utf-8")), path
     assert "<math" in (site / "concepts" / "grn" / "index.html").read_text(encoding="utf-8")
-
-
-def test_pictures_are_those_of_the_script():
-    drawn = runpy.run_path(str(REPOSITORY / "scripts" / "diagrams.py"))["pictures"]()
-    folder = REPOSITORY / "docs" / "pictures"
-    written = {name: (folder / name).read_text(encoding="utf-8") for name in drawn}
-    assert written == drawn, "run `make pictures`"
-    assert all("<title>" in text for text in drawn.values())

@@ -45,7 +45,7 @@ NOT_FOR_MODELS = {
     "test_retain_grad_hidden_states_attentions": (
         "Sentences are encoded right-padded, and hidden states returned in the order of the input: those are copies, "
         "which no gradient passes. Of the encoder's own states it does, by hooks on its modules."
-    ),
+    )
 }
 _PAIRS = "The tokenizer reads single texts and refuses pairs (test_tokenizer.py)."
 NOT_FOR_TOKENIZERS = {

@@ -15,7 +15,7 @@ from datasets import Dataset, DatasetDict, load_dataset
 from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import HUB_NAME, expanded, suffix_of
+from ..files import expanded, suffix_of
 from ..options import check_known
 from .assemble import TAGS, TOKENS, TRAIN, Split, assemble, label_names_of
 from .formats import recognise
@@ -23,7 +23,7 @@ from .formats.arrow import open_saved, sentences_of_table
 from .formats.columns import DOCUMENT_START
 from .schemes import entity_type, is_chunked
 from .source import AUTO, BLANKS, Input, ReadingLog, ReadingOptions, Sentence, clean_lines
-from .splits import SPLITS, TABLE_SUFFIXES, find_splits, find_unnamed, has_data_suffix, split_of
+from .splits import SPLITS, TABLE_SUFFIXES, find_splits, find_unnamed, is_hub_name, split_of
 from .xor import xor_corpus
 
 _log = logging.getLogger(__name__)
@@ -256,7 +256,6 @@ NAMED_CORPORA = {
 }
 
 _EXPECTED = f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a dataset on the Hub"
-_HUB_NAME = re.compile(rf"{HUB_NAME}(:\S+)?")
 
 
 #: A source for `load_corpus`: a name, a path, or data in memory.
@@ -359,8 +358,7 @@ def _splits_of(
         return splits_of_folder(path, reading, repairs)
     if path.is_file():
         return {TRAIN: split_of_files([path], reading, repairs)}
-    # A name with the suffix of a data file is a mistyped path, so the Hub is not asked.
-    if _HUB_NAME.fullmatch(name) and not has_data_suffix(path):
+    if is_hub_name(name):
         return _splits_of_tables(name, load_hub_dataset(name), reading)
     raise DataError(f"{name}: no such file or folder; {_EXPECTED}.")
 

@@ -12,11 +12,11 @@ from huggingface_hub import cached_assets_path
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
-from transformers.utils import CONFIG_NAME, cached_file, logging
+from transformers.utils import CONFIG_NAME, cached_file
 
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import file_fingerprint, write_whole
-from ..loading import check_size, load, load_tokenizer, read_settings
+from ..loading import check_size, load, load_tokenizer, read_settings, without_reports
 from ..models.configuration_tagger import ENCODERS, TaggerConfig, encoder_config
 from ..models.contextual import ContextualFeatures
 from ..models.word_ids import WordPieces
@@ -188,14 +188,9 @@ def read_encoder(source: str) -> PretrainedEncoder:
         config = encoder_config(read_settings(source, ENCODERS))
         check_size(source, AutoModel, config)
         options: dict[str, Any] = {"config": config, "trust_remote_code": False}
-        # Otherwise, missing heads and poolers are reported, which are not used.
-        verbosity = logging.get_verbosity()
-        logging.set_verbosity_error()
-        try:
+        with without_reports():  # of heads and poolers, which are not used
             model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
-            tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        finally:
-            logging.set_verbosity(verbosity)
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
     # The errors (no such folder, no network, broken files, weights in a pickle) have no common type.
     except Exception as error:
         raise DataError(f"{str(source)!r} cannot be loaded as an encoder: {why_not_loaded(error)}.") from None

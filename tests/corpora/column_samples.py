@@ -127,14 +127,8 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
         "x.conll",
         lines(lambda n, word, tag, pos: (word, pos, "f", tag) if n % 3 else (word, tag), " ").encode(),
     ),
-    "more columns by TAB": (
-        "x.conll",
-        lines(lambda n, word, tag, pos: (word, pos, *["f"] * (n % 3), tag)).encode(),
-    ),
-    "comments after the tag": (
-        "x.conll",
-        lines(lambda n, word, tag, pos: (word, tag, *["why"] * (n == 4))).encode(),
-    ),
+    "more columns by TAB": ("x.conll", lines(lambda n, word, tag, pos: (word, pos, *["f"] * (n % 3), tag)).encode()),
+    "comments after the tag": ("x.conll", lines(lambda n, word, tag, pos: (word, tag, *["why"] * (n == 4))).encode()),
     "UNER": ("x.iob2", lines(uner, before="# newdoc id = {0}\n# sent_id = {0}\n# text = a b c\n").encode()),
     "UNER as it was": ("x.iob2", lines(old_uner, before="# sent_id = {0}\n").encode()),
     "GermEval": ("x.tsv", lines(germeval, before="#\thttp://example.org/{} [2014-01-01]\n").encode()),
@@ -157,10 +151,7 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
     ),
     "Kaggle": ("x.csv", kaggle().encode("cp1252")),
     "CSV with a number in every row": ("x.csv", kaggle(";", everywhere=True).encode()),
-    "TSV with a header": (
-        "x.tsv",
-        f"Token\tNER-Tag\n{lines(lambda n, word, tag, pos: (word, tag))}".encode(),
-    ),
+    "TSV with a header": ("x.tsv", f"Token\tNER-Tag\n{lines(lambda n, word, tag, pos: (word, tag))}".encode()),
     "CSV without a header": ("x.csv", lines(lambda n, word, tag, pos: (word, tag), ",").encode()),
     "JSON Lines": (
         "x.jsonl",

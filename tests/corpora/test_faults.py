@@ -75,10 +75,7 @@ FAULTS = {
     ),
     "gzip": (
         "x.conll.gz",
-        [
-            (ZIPPED[:-9], "", "damaged"),
-            (ZIPPED[:15] + b"\xff\xff\xff" + ZIPPED[18:], "", "damaged"),
-        ],
+        [(ZIPPED[:-9], "", "damaged"), (ZIPPED[:15] + b"\xff\xff\xff" + ZIPPED[18:], "", "damaged")],
     ),
     "tags": (
         "x.conll",
@@ -109,6 +106,8 @@ FAULTS = {
             ('word,tag\nx,O\n"y,O\nz,O\n', ":3", "quotation marks"),
             ("text,label\n" + "I liked it,good\n" * 20, ":1", "texts"),
             ("word,tag\n" + "a,O\nb,B-X\n" * 600, ":1002", "sentence_id"),
+            ("tokens,ner_tags\n['a'],['O']\n\"['a', 'b']\",\"['O', x]\"\n", ":3", "'ner_tags' holds ['O', x]"),
+            ("sentence_id,word,tag\n1,Ann,B-PER\n2,left,O\n1,Lee,I-PER\n", ":4", "the sentence 1 begins again"),
         ],
     ),
     "JSON of words": (

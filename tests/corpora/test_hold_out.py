@@ -52,12 +52,6 @@ def test_the_choice_depends_on_the_sentences_alone():
     assert set(texts(held_out_of(shuffled)[0]["validation"])) == chosen
 
 
-@pytest.mark.parametrize("share", [0.05, 0.3, 0.5])
-def test_the_share_is_an_option(share):
-    divided, held_out = held_out_of(SENTENCES, share)
-    assert len(divided["validation"]) == held_out.sentences == 200 * share
-
-
 def test_documents_are_held_out_whole():
     draw = random.Random(5)
     divided, held_out = held_out_of(SENTENCES, documents=sorted(f"d{draw.randrange(30)}" for _ in SENTENCES))

@@ -34,7 +34,6 @@ def test_variants_of_a_file_read_the_same(read, content):
 
 def test_an_object_may_have_several_lines(read):
     assert read(LINE.replace(",", ",\n"), "x.jsonl") == EXPECTED[:1]
-    assert read(json.dumps(json.loads(LINE), indent=1), "x.json") == EXPECTED[:1]
 
 
 def test_keys_are_configurable(read, load):

@@ -222,7 +222,7 @@ def test_a_missing_language_raises_with_the_expected_files(two_languages):
 
 # --- Paths ------------------------------------------------------------------------------------------------------------
 
-ODD_NAMES = ["sp ace", "ünï", "gl[o]b*?", "per%20cent", "#hash", "~", "-", "new\nline", "s3:x", "a::b", "{a}", "..."]
+ODD_NAMES = ["ünï cöde", "gl[o]b*?", "per%20cent", "#hash", "~", "new\nline", "a::b", "{a}"]
 
 
 @pytest.mark.parametrize("odd", ODD_NAMES)

@@ -77,9 +77,7 @@ def naive(split, train=None):
 @pytest.mark.parametrize("docs", [False, True])
 def test_counts_match_plain_loops(docs):
     corpus = DatasetDict(
-        train=random_split(0, 300, 100, docs),
-        validation=random_split(1, 40, 150),
-        test=random_split(2, 160, 200, docs),
+        train=random_split(0, 300, 100, docs), validation=random_split(1, 40, 150), test=random_split(2, 160, 200, docs)
     )
     train, known = naive(corpus["train"])
     expected = {"train": train, **{name: naive(corpus[name], known)[0] for name in ("validation", "test")}}

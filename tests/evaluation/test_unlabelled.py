@@ -58,6 +58,12 @@ def test_scores_match_the_definitions(scheme, data):
     comparison = Comparison.of(gold, predicted, policy, scheme)
     assert tuples_of(comparison.gold, comparison) == right
     assert tuples_of(comparison.predicted, comparison) == actual
+    assert comparison.correct.tolist() == [span in right for span in actual]
+    same_ends = [(g, p) for g, a in enumerate(right) for p, b in enumerate(actual) if a[:3] == b[:3]]
+    assert list(zip(*(side.tolist() for side in comparison.aligned), strict=True)) == same_ends
+    for index, counts in enumerate(comparison.counts_by_sentence().tolist()):
+        of_gold, of_predicted = ([span for span in side if span[0] == index] for side in (right, actual))
+        assert counts == [sum(span in of_gold for span in of_predicted), len(of_predicted), len(of_gold)]
     scores = span_scores(gold, predicted, policy, scheme)
     expected = {**ratios_by_loop(right, actual), "accuracy": accuracy(gold, predicted)}
     assert {name: scores[name] for name in expected} == pytest.approx(expected)
@@ -80,7 +86,7 @@ def test_predictions_on_unlabelled_words_do_not_change_scores(pair):
         for number, tags in enumerate(predicted)
     ]
     words = [["w"] * len(tags) for tags in gold]
-    whole, reduced = (report(System(words, gold, side), scheme="iob2", resamples=0) for side in (predicted, cleared))
+    whole, reduced = (report(System(words, gold, side, scheme="iob2"), resamples=0) for side in (predicted, cleared))
     assert whole == reduced
 
 

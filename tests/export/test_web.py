@@ -83,11 +83,7 @@ def in_units(text, offsets):
 
 @pytest.mark.parametrize(
     "policies",
-    [
-        {},
-        {"casing": "lower", "max_word_chars": 3},
-        {"digits": "zero", "fallback": ["lower", "lower_zero"]},
-    ],
+    [{}, {"casing": "lower", "max_word_chars": 3}, {"digits": "zero", "fallback": ["lower", "lower_zero"]}],
     ids=str,
 )
 def test_words_and_ids_in_javascript_are_those_in_python(node, policies):

@@ -75,10 +75,3 @@ def test_initially_a_word_is_the_mean_of_its_pieces(bits):
         for row, vector in zip(rows, composed_vectors, strict=True):
             pieces = [vectors[index - 1] for index in row if index]
             helpers.close(vector, sum(pieces) / len(pieces) if pieces else np.zeros(DIM), 1e-6)
-
-
-def test_missing_piece_ids_raise():
-    batch = encoded(["Ann"])
-    del batch["piece_ids"]
-    with pytest.raises(ValueError, match="needs piece_ids"):
-        tagger()(**batch)

@@ -4,6 +4,7 @@ import chain_oracle as oracle
 import numpy as np
 import pytest
 import torch
+from test_crf_extremes import random_scores
 
 from hf_xorner.models.crf import Chain, best_path, log_partition, posterior
 
@@ -24,18 +25,6 @@ def device(request, as_on_a_gpu):
     return torch.device("cpu")
 
 
-def random_chain(size, moves, barred, bounded, conditioned):
-    """A chain in float32 with constant or conditioned transitions, with or without scores of the boundaries."""
-    draw = torch.Generator().manual_seed(0)
-    rows, time = len(LENGTHS), int(LENGTHS.max())
-    emissions = size * torch.randn(rows, time, TAGS, generator=draw)
-    shape = (rows, time, TAGS, TAGS) if conditioned else (TAGS, TAGS)
-    bars = torch.rand(TAGS, TAGS, generator=draw).fill_diagonal_(1) < barred
-    transitions = (moves * torch.randn(shape, generator=draw)).masked_fill(bars, -torch.inf)
-    start = torch.randn((rows, TAGS) if conditioned else TAGS, generator=draw)
-    return Chain(emissions, transitions, bounded * start, bounded * torch.randn(TAGS, generator=draw))
-
-
 def relative(values, expected, tolerance):
     """Compare numbers, relative to the largest of them."""
     difference = np.abs(values.detach().cpu().double().numpy() - expected).max()
@@ -44,7 +33,9 @@ def relative(values, expected, tolerance):
 
 @pytest.mark.parametrize("scores", SCORES, ids=str)
 def test_sums_posterior_and_paths_match_float64_recursions(device, scores):
-    chain, lengths = random_chain(*scores), LENGTHS.to(device)
+    *sizes, bounded, conditioned = scores
+    chain = random_scores("conditioned" if conditioned else "constant", 0, *sizes, lengths=LENGTHS, tags=TAGS)
+    chain, lengths = chain._replace(start=bounded * chain.start, end=bounded * chain.end), LENGTHS.to(device)
     leaves = Chain(*(values.to(device, copy=True).requires_grad_() for values in chain))
     partition = log_partition(leaves, lengths)
     emissions, transitions, *_ = torch.autograd.grad(partition.sum(), leaves)

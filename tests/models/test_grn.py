@@ -49,15 +49,6 @@ def test_norms_of_relations_are_in_word_order(tokenizer, kind, side):
         assert norms[number].sum() == pytest.approx(expected.sum(), rel=1e-5)  # padding has none
 
 
-def test_defaults_match_the_paper():
-    config = GrnConfig()
-    assert (config.hidden_size, tuple(config.context_widths), config.relation) == (400, (1, 3, 5), "gated")
-    assert (config.dropout, config.feature_dropout, config.max_word_chars) == (0.5, 0.5, 200)
-    assert (config.decoder, config.crf_boundaries, config.loss_reduction) == ("crf", "start", "sum")
-    assert config.char_windows == "centred"
-    assert config.initializer == "kaiming"
-
-
 def test_initial_weights_are_kaiming_uniform():
     config = GrnConfig(vocab_size=500, char_vocab_size=100, id2label=dict(enumerate(LABELS)))
     torch.manual_seed(0)

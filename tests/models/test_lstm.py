@@ -7,14 +7,7 @@ import torch
 from conftest import LI2020, build_model
 
 from hf_xorner.models import recurrent
-from hf_xorner.models.recurrent import (
-    BiLstmLayer,
-    BiRnnLayer,
-    DistinctWords,
-    Packing,
-    both_directions,
-    build_layer,
-)
+from hf_xorner.models.recurrent import BiLstmLayer, BiRnnLayer, DistinctWords, Packing, both_directions, build_layer
 
 LENGTHS = torch.tensor([5, 0, 3, 1])
 INPUT, HIDDEN, TIME = 3, 4, 5

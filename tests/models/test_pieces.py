@@ -18,11 +18,7 @@ from hf_xorner import WordCharTokenizer
 from hf_xorner.models.word_ids import WordPieces
 
 # The encoders' own tokenizers, as they come from the Hub.
-OWN = {
-    "wordpiece": tiny.bert_tokenizer(),
-    "byte-level": tiny.roberta_tokenizer(),
-    "unigram": tiny.unigram_tokenizer(),
-}
+OWN = {"wordpiece": tiny.bert_tokenizer(), "byte-level": tiny.roberta_tokenizer(), "unigram": tiny.unigram_tokenizer()}
 CUT = {family: tiny.pieces_of(own) for family, own in OWN.items()}
 WIDTH = 4
 families = pytest.mark.parametrize("family", OWN)

@@ -7,11 +7,7 @@ import helpers
 import pytest
 import tiny_encoders
 import torch
-from accelerate import (
-    cpu_offload,
-    init_empty_weights,
-    load_checkpoint_and_dispatch,
-)
+from accelerate import cpu_offload, init_empty_weights, load_checkpoint_and_dispatch
 from conftest import ARCHITECTURES, TAG_SCORING, build_model
 from transformers import AutoModelForTokenClassification
 

@@ -7,22 +7,19 @@ copied to a model, in float64.
 import itertools
 
 import helpers
+import programs
 import pytest
-import references as ref
 import torch
-from references import LABELS, TAGS
+from programs import LABELS, TAGS
 
 from hf_xorner import GrnConfig
 from hf_xorner.models.modeling_grn import GrnForTokenClassification
 
 #: The options with which a model computes what the program does.
-PROGRAM = {
-    "crf_boundaries": "both",
-    "loss_reduction": "sentence",
-}
+PROGRAM = {"crf_boundaries": "both", "loss_reduction": "sentence"}
 START, END, IMPOSSIBLE = len(TAGS), len(TAGS) + 1, -10000.0
-WORDS, CHARS, LONGEST, WORD, CHAR, FILTERS = ref.SIZES.values()
-SIZES = ref.SIZES | {"id2label": dict(enumerate(LABELS))}
+WORDS, CHARS, LONGEST, WORD, CHAR, FILTERS = programs.SIZES.values()
+SIZES = programs.SIZES | {"id2label": dict(enumerate(LABELS))}
 #: Widths of the context layer's branches: the program's modes 1, 2 and 0.
 WIDTHS = [(1, 3, 5), (3,), ()]
 
@@ -30,14 +27,13 @@ WIDTHS = [(1, 3, 5), (3,), ()]
 @pytest.fixture(params=WIDTHS, ids=str)
 def weights(request):
     """Weights by the program's names; the vector of the padding word, whose id is 0, is 0."""
-    torch.manual_seed(0)
     hidden = 7 if request.param else WORD + FILTERS
     shapes = {
         "word_embeds": (WORDS, WORD),
         "char_embeds": (CHARS, CHAR),
-        "char_cnn": (FILTERS, 1, 3, CHAR),
+        "char_cnn": (FILTERS, 3, CHAR),
         "char_cnn.bias": (FILTERS,),
-        **{f"conv_{width}": (hidden, 1, width, WORD + FILTERS) for width in request.param},
+        **{f"conv_{width}": (hidden, width, WORD + FILTERS) for width in request.param},
         **{f"conv_{width}.bias": (hidden,) for width in request.param},
         **{f"gate{number}": (hidden, hidden) for number in range(2)},
         **{f"gate{number}.bias": (hidden,) for number in range(2)},
@@ -45,28 +41,14 @@ def weights(request):
         "hidden2tag.bias": (len(TAGS) + 2,),
         "transitions": (len(TAGS) + 2, len(TAGS) + 2),  # to, from
     }
-    drawn = {name: torch.randn(shape, dtype=torch.float64) / 2 for name, shape in shapes.items()}
-    drawn["word_embeds"][0] = 0
-    drawn["transitions"][START, :] = drawn["transitions"][:, END] = IMPOSSIBLE
-    return {name: values.requires_grad_() for name, values in drawn.items()}
+    weights = programs.drawn(shapes)
+    weights["word_embeds"].data[0] = 0
+    weights["transitions"].data[START, :] = weights["transitions"].data[:, END] = IMPOSSIBLE
+    return weights
 
 
 def widths_of(weights):
     return tuple(width for width in (1, 3, 5) if f"conv_{width}" in weights)
-
-
-def windows(rows, kernel, bias):
-    """Responses (n, F) of filters (F, 1, width, d) centred on each of the rows (n, d), with zeros beyond both ends."""
-    width = kernel.shape[2]
-    responses = []
-    for centre in range(len(rows)):
-        response = bias
-        for offset in range(width):
-            row = centre + offset - width // 2
-            if 0 <= row < len(rows):
-                response = response + kernel[:, 0, offset] @ rows[row]
-        responses.append(response)
-    return torch.stack(responses)
 
 
 def program_scores(weights, sentences):
@@ -80,13 +62,13 @@ def program_scores(weights, sentences):
         features = []
         for number, chars in sentence:
             letters = weights["char_embeds"][chars]
-            strongest = windows(letters, weights["char_cnn"], weights["char_cnn.bias"]).max(0).values
+            strongest = programs.convolution(letters, weights["char_cnn"], weights["char_cnn.bias"]).max(0).values
             features.append(torch.cat([weights["word_embeds"][number], strongest]))
         padding = torch.cat([weights["word_embeds"][0], torch.zeros(FILTERS, dtype=torch.float64)])
         x = torch.stack(features + [padding] * (time - len(sentence)))
         if widths_of(weights):
             names = [f"conv_{width}" for width in widths_of(weights)]
-            branches = [windows(x, weights[name], weights[f"{name}.bias"]) for name in names]
+            branches = [programs.convolution(x, weights[name], weights[f"{name}.bias"]) for name in names]
             x = torch.stack(branches).tanh().max(0).values
         scores = []
         for x_i in x[: len(sentence)]:
@@ -137,7 +119,7 @@ def carried(weights):
     tensors = {
         "features.words.weight": weights["word_embeds"],
         "features.chars.embedding.weight": weights["char_embeds"],
-        "features.chars.convolutions.0.weight": weights["char_cnn"].squeeze(1).transpose(1, 2),
+        "features.chars.convolutions.0.weight": weights["char_cnn"].transpose(1, 2),
         "features.chars.convolutions.0.bias": weights["char_cnn.bias"],
         "encoder.relation.projection.weight": torch.cat([weights["gate0"], weights["gate1"]], 1),
         "encoder.relation.projection.bias": weights["gate0.bias"] + weights["gate1.bias"],
@@ -149,7 +131,7 @@ def carried(weights):
     }
     for number, width in enumerate(widths_of(weights)):
         name = f"encoder.context.convolutions.{number}"
-        tensors[f"{name}.weight"] = weights[f"conv_{width}"].squeeze(1).transpose(1, 2)
+        tensors[f"{name}.weight"] = weights[f"conv_{width}"].transpose(1, 2)
         tensors[f"{name}.bias"] = weights[f"conv_{width}.bias"]
     return tensors
 
@@ -158,11 +140,7 @@ def model_of(weights, **fields):
     """A model with the program's weights, without dropout."""
     without_dropout = {"dropout": 0.0, "feature_dropout": 0.0}
     config = GrnConfig(**SIZES, **without_dropout, hidden_size=7, context_widths=widths_of(weights), **fields)
-    model = GrnForTokenClassification(config).double()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(carried(weights)[name])
-    return model.eval()
+    return programs.carry(GrnForTokenClassification(config), carried(weights)).eval()
 
 
 def data():
@@ -170,8 +148,7 @@ def data():
     rows = helpers.random_sentences(GrnConfig(**SIZES), (6, 2, 1, 4))
     sentences = [helpers.words_of(row) for row in rows]
     assert LONGEST in {len(chars) for sentence in sentences for _, chars in sentence}
-    gold = [[TAGS.index(tag) for tag in ref.to_inner([LABELS[label] for label in row["labels"]])] for row in rows]
-    return sentences, gold, helpers.pad(rows, labels=True)
+    return sentences, programs.gold_tags(rows), helpers.pad(rows, labels=True)
 
 
 def test_scores_loss_paths_and_gradients_are_those_of_the_program(weights):
@@ -190,8 +167,7 @@ def test_scores_loss_paths_and_gradients_are_those_of_the_program(weights):
     for length, row, path, emissions in zip(lengths, scores, paths, expected, strict=True):
         helpers.close(row[:length], emissions[:, : len(TAGS)].detach(), 1e-12)
         assert path[:length].tolist() == program_path(weights, emissions.detach())
-    gradients = carried({name: values.grad for name, values in weights.items()})
+    gradients = carried(programs.gradients_of(weights))
     gradients["encoder.relation.projection.bias"] /= 2  # the program has two biases, each with the gradient of ours
     gradients["features.words.weight"][0] = 0  # only the program's padding word is trained
-    for name, parameter in model.named_parameters():
-        helpers.close(parameter.grad, gradients[name], 1e-12)
+    programs.assert_gradients_match(model, gradients)

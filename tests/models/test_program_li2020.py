@@ -308,12 +308,3 @@ def test_decoded_entities_match_the_program(model_type, program_tokenizer):
 
 
 # --- The paper -------------------------------------------------------------------------------------------------------
-
-
-def test_defaults_are_those_of_the_paper():
-    for model_type in LI2020:
-        config = CONFIGS[model_type]()
-        assert (config.dropout_masks, config.dropout) == ("sequence", 0.35)
-        assert (config.hidden_size, config.num_hidden_layers, config.malformed_spans) == (100, 2, "drop")
-    assert (config.num_attention_heads, config.attention_head_dim) == (5, 40)
-    assert config.attention_initializer == "head"

@@ -7,18 +7,18 @@ and the loss needs one more label, which no word has: see `program_losses`.
 """
 
 import helpers
+import programs
 import pytest
-import references as ref
 import torch
-from references import LABELS, TAGS
+from programs import LABELS, TAGS
 
 from hf_xorner import CnnLstmCrfConfig
 from hf_xorner.models.modeling_cnn_lstm_crf import CnnLstmCrfForTokenClassification
 
 PAD = len(TAGS)  # the program's label of padding, from which a sentence starts
 UNITS = 6
-SIZES = ref.SIZES | {"hidden_size": UNITS}
-WORDS, CHARS, LONGEST, WORD, CHAR, FILTERS = ref.SIZES.values()
+SIZES = programs.SIZES | {"hidden_size": UNITS}
+WORDS, CHARS, LONGEST, WORD, CHAR, FILTERS = programs.SIZES.values()
 GATES = ("ingate", "forgetgate", "cell", "outgate")
 DIRECTIONS = ("forward", "backward")
 
@@ -26,7 +26,6 @@ DIRECTIONS = ("forward", "backward")
 @pytest.fixture
 def weights():
     """Weights by the names of Lasagne's layers; character 0 is the word-end."""
-    torch.manual_seed(0)
     shapes = {
         "words": (WORDS, WORD),
         "chars": (CHARS, CHAR),
@@ -42,8 +41,7 @@ def weights():
                 f"{direction}.{gate}.W_hid": (UNITS, UNITS),
                 f"{direction}.{gate}.b": (UNITS,),
             }
-    drawn = {name: torch.randn(shape, dtype=torch.float64) / 2 for name, shape in shapes.items()}
-    return {name: values.requires_grad_() for name, values in drawn.items()}
+    return programs.drawn(shapes)
 
 
 def char_features(weights, chars):
@@ -141,18 +139,14 @@ def model_of(weights, labels=LABELS):
     """A model with the program's weights, without dropout."""
     without_dropout = {"char_dropout": 0.0, "dropout": 0.0, "feature_dropout": 0.0}
     config = CnnLstmCrfConfig(**SIZES, **without_dropout, id2label=dict(enumerate(labels)))
-    model = CnnLstmCrfForTokenClassification(config).double()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(carried(weights, model.tags.num_inner)[name])
-    return model.eval()
+    model = CnnLstmCrfForTokenClassification(config)
+    return programs.carry(model, carried(weights, model.tags.num_inner)).eval()
 
 
 def data():
     """Sentences as lists of words, their gold tags, and as rows of a batch."""
     rows = helpers.random_sentences(CnnLstmCrfConfig(**SIZES, id2label=dict(enumerate(LABELS))), (6, 2, 1, 4))
-    gold = [[TAGS.index(tag) for tag in ref.to_inner([LABELS[label] for label in row["labels"]])] for row in rows]
-    return [helpers.words_of(row) for row in rows], gold, rows
+    return [helpers.words_of(row) for row in rows], programs.gold_tags(rows), rows
 
 
 def test_scores_and_paths_are_those_of_the_program(weights):
@@ -182,7 +176,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_program_with_one_more_label
     model_loss = model(**helpers.pad(rows, labels=True)).loss
     model_loss.backward()
     helpers.close(model_loss, loss.item(), 1e-12)
-    gradients = carried({name: values.grad for name, values in weights.items()}, PAD + 1)
+    gradients = carried(programs.gradients_of(weights), PAD + 1)
     gradients["features.words.weight"][0] = 0
     ours = {name: values.grad for name, values in model.named_parameters()}
     for part in ("weight", "bias"):

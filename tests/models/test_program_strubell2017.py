@@ -6,28 +6,29 @@ each end of a sentence, whose states later convolutions read; here they read zer
 """
 
 import helpers
+import programs
 import pytest
 import references as ref
 import torch
-from references import LABELS, TAGS
+from programs import LABELS, TAGS
 
 from hf_xorner import IdCnnConfig
 from hf_xorner.models import features, modeling_id_cnn
 from hf_xorner.models.modeling_id_cnn import IdCnnForTokenClassification
 
-WORDS, CHARS, LONGEST, WORD, _, _ = ref.SIZES.values()
+WORDS, CHARS, LONGEST, WORD, _, _ = programs.SIZES.values()
 SHAPE, FILTERS, UNKNOWN = 2, 7, 1
 DILATIONS = (1, 2, 1)
 KEEP = {"feature_dropout": 0.65, "dropout": 0.85}
 PENALTY = 0.01
-FIELDS = {
-    "vocab_size": WORDS,
-    "char_vocab_size": CHARS,
-    "max_word_chars": LONGEST,
-    "word_dim": WORD,
+FIELDS = {"vocab_size": WORDS, "char_vocab_size": CHARS, "max_word_chars": LONGEST, "word_dim": WORD}
+FIELDS |= {
     "shape_dim": SHAPE,
+    "hidden_size": FILTERS,
+    "iterations": 1,
+    "loss_each_iteration": False,
+    "loss_reduction": "sentence",
 }
-FIELDS |= {"hidden_size": FILTERS, "iterations": 1, "loss_each_iteration": False, "loss_reduction": "sentence"}
 FIELDS |= {"decoder": "crf", "id2label": dict(enumerate(LABELS)), "dropout_penalty": PENALTY}
 FIELDS |= {name: 1 - kept for name, kept in KEEP.items()}
 
@@ -35,37 +36,24 @@ FIELDS |= {name: 1 - kept for name, kept in KEEP.items()}
 @pytest.fixture
 def weights():
     """Weights by the program's names; the word 0 is padding."""
-    torch.manual_seed(0)
     shapes = {"word_embeddings": (WORDS, WORD), "shape_embeddings": (4, SHAPE), "transitions": (len(TAGS), len(TAGS))}
-    shapes |= {"conv0.w": (3, WORD + SHAPE, FILTERS), "conv0.b": (FILTERS,)}
+    shapes |= {"conv0.w": (FILTERS, 3, WORD + SHAPE), "conv0.b": (FILTERS,)}
     for number in range(len(DILATIONS)):
-        shapes |= {f"dilated{number}.w": (3, FILTERS, FILTERS), f"dilated{number}.b": (FILTERS,)}
+        shapes |= {f"dilated{number}.w": (FILTERS, 3, FILTERS), f"dilated{number}.b": (FILTERS,)}
     shapes |= {"output.w": (FILTERS, len(TAGS)), "output.b": (len(TAGS),)}
-    drawn = {name: torch.randn(shape, dtype=torch.float64) / 2 for name, shape in shapes.items()}
-    drawn["word_embeddings"][0] = 0
-    return {name: values.requires_grad_() for name, values in drawn.items()}
-
-
-def convolution(states, weight, bias, dilation):
-    """A convolution of width 3 and ReLU over states (T, d), zeros beyond."""
-    results = []
-    for position in range(len(states)):
-        result = bias
-        for offset in range(3):
-            neighbour = position + (offset - 1) * dilation
-            if 0 <= neighbour < len(states):
-                result = result + states[neighbour] @ weight[offset]
-        results.append(result.relu())
-    return torch.stack(results)
+    weights = programs.drawn(shapes)
+    weights["word_embeddings"].data[0] = 0
+    return weights
 
 
 def program_scores(weights, words, shapes, masks=None):
     """Scores (T, tags) of a sentence; masks are those of the input and of the states before the classifier."""
     inputs, hidden = masks or (1, 1)
     states = torch.cat([weights["word_embeddings"][words], weights["shape_embeddings"][shapes]], 1) * inputs
-    states = convolution(states, weights["conv0.w"], weights["conv0.b"], 1)
+    states = programs.convolution(states, weights["conv0.w"], weights["conv0.b"]).relu()
     for number, dilation in enumerate(DILATIONS):
-        states = convolution(states, weights[f"dilated{number}.w"], weights[f"dilated{number}.b"], dilation)
+        weight, bias = weights[f"dilated{number}.w"], weights[f"dilated{number}.b"]
+        states = programs.convolution(states, weight, bias, dilation).relu()
     return states * hidden @ weights["output.w"] + weights["output.b"]
 
 
@@ -82,9 +70,9 @@ def carried(weights):
     return {
         "features.words.weight": weights["word_embeddings"],
         "features.shapes.weight": weights["shape_embeddings"],
-        "encoder.input.weight": weights["conv0.w"].permute(2, 1, 0),
+        "encoder.input.weight": weights["conv0.w"].transpose(1, 2),
         "encoder.input.bias": weights["conv0.b"],
-        **{f"encoder.block.{n}.weight": weights[f"dilated{n}.w"].permute(2, 1, 0) for n in range(len(DILATIONS))},
+        **{f"encoder.block.{n}.weight": weights[f"dilated{n}.w"].transpose(1, 2) for n in range(len(DILATIONS))},
         **{f"encoder.block.{n}.bias": weights[f"dilated{n}.b"] for n in range(len(DILATIONS))},
         "classifier.weight": weights["output.w"].T,
         "classifier.bias": weights["output.b"],
@@ -93,10 +81,7 @@ def carried(weights):
 
 
 def test_the_loss_of_training_and_its_gradients_are_those_of_the_program(weights, monkeypatch):
-    model = IdCnnForTokenClassification(IdCnnConfig(**FIELDS)).double()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(carried(weights)[name])
+    model = programs.carry(IdCnnForTokenClassification(IdCnnConfig(**FIELDS)), carried(weights))
     masks = []
 
     def dropout(values, rate, training=True):
@@ -113,22 +98,20 @@ def test_the_loss_of_training_and_its_gradients_are_those_of_the_program(weights
     loss.backward()
 
     losses, change = [], 0
-    for number, row in enumerate(rows):
+    for number, (row, tags) in enumerate(zip(rows, programs.gold_tags(rows), strict=True)):
         size, types = len(row["input_ids"]), model.config.char_types
         kinds = [[".Uldp".index(types[char]) for char in chars] for chars in row["char_ids"].tolist()]
         shapes = [ref.shape_index(kind, chars) for kind, chars in zip(kinds, row["char_ids"].tolist(), strict=True)]
         words = row["input_ids"].tolist()
         scores = program_scores(weights, words, shapes, [mask[number, :size] for mask in masks])
         change = change + (scores - program_scores(weights, words, shapes)).square().sum()
-        tags = [TAGS.index(tag) for tag in ref.to_inner([LABELS[label] for label in row["labels"]])]
         losses.append(crf_loss(scores, weights["transitions"], tags))
     expected = torch.stack(losses).mean() + PENALTY * change / 2
     expected.backward()
     helpers.close(loss, expected.item(), 1e-12)
-    gradients = carried({name: values.grad for name, values in weights.items()})
+    gradients = carried(programs.gradients_of(weights))
     gradients["features.words.weight"][0] = 0
-    for name, parameter in model.named_parameters():
-        helpers.close(parameter.grad, gradients[name], 1e-12)
+    programs.assert_gradients_match(model, gradients)
 
 
 def test_any_word_may_become_unknown_in_training():

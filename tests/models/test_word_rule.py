@@ -88,19 +88,13 @@ SENTENCES = {
     "code": ("C++, C# and config.json x->y a==b some_name", "C++ , C# and config.json x -> y a == b some_name"),
     # contractions
     "not": ("I don't, can't, WON'T, isn’t", "I do n't , ca n't , WO N'T , is n’t"),
-    "clitics": (
-        "I'm you're she's he'd we'll I've IT'S",
-        "I 'm you 're she 's he 'd we 'll I 've IT 'S",
-    ),
+    "clitics": ("I'm you're she's he'd we'll I've IT'S", "I 'm you 're she 's he 'd we 'll I 've IT 'S"),
     "clitics already apart": ("I 'm , do n't , it 's", "I 'm , do n't , it 's"),
     "two in a row": ("shouldn't've", "should n't 've"),
     "plural possessive": ("the bakers' ball", "the bakers ' ball"),
     "clipped words": ("get 'em in the '90s 'til", "get 'em in the '90s 'til"),
     # emoticons
-    "smileys": (
-        ":) ;-) :-( :'( =) :D :P :/ <3 </3 XD :3 :o",
-        ":) ;-) :-( :'( =) :D :P :/ <3 </3 XD :3 :o",
-    ),
+    "smileys": (":) ;-) :-( :'( =) :D :P :/ <3 </3 XD :3 :o", ":) ;-) :-( :'( =) :D :P :/ <3 </3 XD :3 :o"),
     "smileys of the East": ("^_^ -_- >_< T_T o_O ^^ ._.", "^_^ -_- >_< T_T o_O ^^ ._."),
     "smiley after a word": ("thanks:) bye ;)))", "thanks :) bye ;)))"),
     "colons that are no smiley": (
@@ -136,9 +130,10 @@ def test_sentences_are_split_into_the_expected_words(name):
     assert words(text) == expected.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "apart", "printed"),
-    [("wnut17", 98.1, 91.2), pytest.param("conll2003", 98.7, 98.7, marks=pytest.mark.slow)],
+    [("wnut17", 98.1, 91.2), ("conll2003", 98.7, 98.7)],
 )
 def test_real_sentences_are_split_as_their_annotators_did(corpora, name, apart, printed):
     """In percent of sentences, whose words stand apart, or whose marks follow the word before as they do in print."""
@@ -221,6 +216,7 @@ def seconds(text):
     return time.process_time() - start
 
 
+@pytest.mark.slow
 def test_adversarial_texts_take_linear_time():
     length = 20_000
     # "’" is the slowest unit in linear time: 20 times as long as for 1,000 characters; quadratic: 70 times and more
@@ -231,6 +227,7 @@ def test_adversarial_texts_take_linear_time():
         assert any(seconds(text) < limit for _ in range(5)), (before, unit, after)
 
 
+@pytest.mark.slow  # words of millions of characters
 def test_very_long_words_are_whole_up_to_ten_thousand_characters_and_never_an_error():
     for unit in ("x", "é", "к", "x-y", "1,0"):
         long = unit * (10_000 // len(unit))

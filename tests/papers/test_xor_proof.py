@@ -91,17 +91,12 @@ def test_unknown_patterns_are_refused():
             inequalities(pattern, "crf")
 
 
-@pytest.mark.parametrize(
-    ("number", "pattern", "expected"),
-    [pytest.param(1, "O S O", "at most 3 of 4", marks=pytest.mark.slow), (2, "B I E", "4 of 4")],
-)
-def test_a_model_learns_the_phrases_as_expected(number, pattern, expected):
+@pytest.mark.parametrize(("number", "pattern", "expected"), [(1, "O S O", "at most 3 of 4"), (2, "B I E", "4 of 4")])
+def test_an_outcome_has_the_probabilities_of_four_phrases(number, pattern, expected, monkeypatch):
+    monkeypatch.setattr("hf_xorner.papers.xor_demonstration.STEPS", 2)
     result = outcome(CONTENDERS[number], pattern)
-    assert result.as_expected
     assert result.expected == expected
     assert len(result.probabilities) == 4 and all(0 <= probability <= 1 for probability in result.probabilities)
-    if result.right == 4:
-        assert min(result.probabilities[:2]) > 0.5 > max(result.probabilities[2:])
 
 
 @pytest.mark.slow
@@ -109,4 +104,7 @@ def test_a_model_learns_the_phrases_as_expected(number, pattern, expected):
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: contender.name)
 def test_all_models_learn_the_phrases_as_expected(contender, pattern, seed):
-    assert outcome(contender, pattern, seed).as_expected
+    result = outcome(contender, pattern, seed)
+    assert result.as_expected
+    if result.right == 4:
+        assert min(result.probabilities[:2]) > 0.5 > max(result.probabilities[2:])

@@ -106,9 +106,8 @@ def test_the_config_follows_from_the_encoder(ready, encoder):
     assert (list(config.context_layers), config.max_word_pieces) == ([0], 3)
 
 
-@pytest.mark.parametrize("kind", ["cross-bilstm-cnn", "att-bilstm-cnn"])
-def test_cached_states_match_uncached_states(ready, kind):
-    run = ready("--model_type", kind, "--decoder", "crf")
+def test_cached_states_match_uncached_states(ready):
+    run = ready("--model_type", "att-bilstm-cnn", "--decoder", "crf")
     model, collate = run.trainer.model, run.trainer.data_collator
     for name, split in run.corpus.items():
         rows = list(split)
@@ -145,8 +144,7 @@ def test_the_cache_is_used_for_the_same_encoder_and_settings_alone(ready, read, 
     read.clear()
     ready(context=tiny.save_encoder(tmp_path / "copy", tiny.bert(max_position_embeddings=20)))
     assert read == []
-    changes = [["--context_layers", "1"], ["--context_window", 9]]
-    for options in [*changes, ["--context_overlap", 2], ["--max_word_pieces", 2]]:
+    for options in (["--context_layers", "1"], ["--context_window", 9]):
         second = ready(*options)
         assert sum(read) == 24 + 6 + 5
         assert first.corpus["train"][:][CONTEXT_STATES] != second.corpus["train"][:][CONTEXT_STATES]

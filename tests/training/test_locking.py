@@ -2,7 +2,6 @@
 
 import threading
 from contextlib import nullcontext
-from functools import partial
 
 from helpers import fault, lock_holder
 from transformers import TrainerCallback
@@ -45,14 +44,13 @@ def test_a_second_run_is_refused_while_the_first_trains(towns, tmp_path):
     second, third = prepare(*parse([*options, "--seed", "1"])), parse(options)
     first = prepare(*parse(options))
     started = DuringTraining(second.train)
-    prepared = DuringTraining(partial(prepare, *third))
+    prepared = DuringTraining(lambda: next(run.each_run(*third)))
     first.trainer.add_callback(started)
     first.trainer.add_callback(prepared)
     first.train()
     for error in (started.error, prepared.error):
         assert f"{tmp_path / 'out'} is being written by process " in error
     assert not (tmp_path / "out" / LOCK).exists()
-    second.train()
 
 
 def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, towns, tmp_path):

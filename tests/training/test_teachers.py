@@ -11,6 +11,7 @@ from transformers import BertConfig, BertForTokenClassification, BertModel
 
 from hf_xorner import Tagger, train
 from hf_xorner.models.tags import TagSpace
+from hf_xorner.training import parse
 from hf_xorner.training.facts import read_facts
 from hf_xorner.training.teachers import (
     SpanTeacher,
@@ -25,14 +26,8 @@ from hf_xorner.training.teachers import (
 CPU = torch.device("cpu")
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 TEXT = "".join(f"ann met zeus {number} in oslo .\n" for number in range(30))
-SMALL = {
-    "hidden_size": 8,
-    "char_dim": 4,
-    "char_filters": 4,
-    "num_train_epochs": 1,
-    "use_cpu": True,
-    "disable_tqdm": True,
-}
+SMALL = {"hidden_size": 8, "char_dim": 4, "char_filters": 4}
+SMALL |= {"num_train_epochs": 1, "use_cpu": True, "disable_tqdm": True}
 
 
 def stock(folder, labels=LABELS, positions=64, kind=BertForTokenClassification):
@@ -160,6 +155,7 @@ def test_a_student_learns_from_text_alone(tmp_path, script):
     printed = helpers.ok(script("train", *words))
     assert "agreement with the teacher" in printed
     facts = read_facts(tmp_path / "student")
+    assert {entry["name"] for entry in facts["inputs"].values()} >= {"teacher", "text.txt"}
     assert facts["data"]["source"] == "text.txt" and facts["data"]["splits"]["train"]["sentences"] == 27
     assert facts["options"]["teacher_weight"] == 1 and facts["options"]["quantize"] == "int8"
     assert "--teacher teacher" in facts["command"] and "--dataset" not in facts["command"]
@@ -179,7 +175,7 @@ def test_faults_of_teachers_are_one_sentence(tmp_path):
         (str(tmp_path / "nothing"), "cannot be loaded"),
         (stock(tmp_path / "base", kind=BertModel), "is not trained to label words"),
         (stock(tmp_path / "unnamed", unnamed), "has no names of labels"),
-        (pickled, "cannot be loaded"),
+        (pickled, "model.safetensors.*; save_pretrained of its model writes it"),
         ("gliner:a/b", "needs types"),
     ):
         with pytest.raises(ValueError, match=sentence):
@@ -189,13 +185,17 @@ def test_faults_of_teachers_are_one_sentence(tmp_path):
         ({"types": {"person": "PER"}}, "no teacher has the type 'person'"),
         ({"types": {"PER": "?"}}, "needs teachers of spans"),
         ({"output_dir": good}, "is an input"),
+        ({"teacher_types": ["person"]}, "teacher_types are for teachers gliner:NAME"),
     ):
         with pytest.raises(ValueError, match=sentence):
             options = {"output_dir": tmp_path / "out", **options}
             train(teacher=[good], teacher_text=[str(text)], **SMALL, **options)
+    with pytest.raises(ValueError, match="teacher needs sentences to label"):
+        parse(["--teacher", good], "xor/cross")
     text.write_text("東京 大阪 京都\n" * 5)
-    with pytest.raises(ValueError, match="are unknown to its tokenizer"):
-        train(teacher=[good], teacher_text=[str(text)], output_dir=tmp_path / "out", **SMALL)
+    for teacher in (good, "english"):
+        with pytest.raises(ValueError, match="are unknown to its tokenizer"):
+            train(teacher=[teacher], teacher_text=[str(text)], output_dir=tmp_path / "out", **SMALL)
 
 
 def test_a_pipeline_of_spacy_is_a_teacher(tmp_path):
