@@ -116,7 +116,7 @@ def run(words: Iterable[str]) -> None:
 
 def measure(names: list[str], options: Options, folder: str) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield the names and figures of the models, of their exports and of spaCy."""
-    corpus, _ = hold_out(load_corpus(options.dataset, options.data_dir), RunArguments().hold_out, options.dataset)
+    corpus, _ = hold_out(load_corpus(options.dataset, options.data_dir), RunArguments.hold_out, options.dataset)
     if "test" not in corpus:
         raise ValueError(f"{options.dataset} has no test split, which is timed; name a folder with one.")
     test = corpus["test"]["tokens"][: options.sentences]

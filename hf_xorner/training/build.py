@@ -84,11 +84,6 @@ def known_words(tokenizer: WordCharTokenizer) -> list[str]:
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
-def _words_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor:
-    """Return the old ids (words,) of an extended tokenizer's words, looked up with all fallbacks."""
-    return torch.tensor(old.convert_tokens_to_ids(known_words(new)))
-
-
 def _characters_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor:
     """Return the old ids (characters,) of an extended tokenizer's characters."""
     table = character_ids(old.characters, old.init_kwargs["digits"] == "zero")
@@ -130,8 +125,6 @@ def fill_rows(target: Tensor, values: Tensor, indices: OldIndices) -> None:
     for dimension, size in enumerate(values.shape):
         old = indices[dimension] if dimension < len(indices) else None
         if old is None:
-            if size != target.shape[dimension]:
-                raise RuntimeError(f"{tuple(values.shape)} does not fit {tuple(target.shape)} in dimension {dimension}")
             old = torch.arange(size)
         carried = (old >= 0).nonzero().flatten()
         values = values.index_select(dimension, old[carried])
@@ -162,7 +155,8 @@ def _vocabulary_indices(
     new_tokenizer: WordCharTokenizer,
 ) -> dict[str, OldIndices]:
     """Return the `OldIndices` of all tensors that depend on words and characters."""
-    words = _words_before(old_tokenizer, new_tokenizer)
+    # The old ids of the words, looked up with all fallbacks.
+    words = torch.tensor(old_tokenizer.convert_tokens_to_ids(known_words(new_tokenizer)))
     characters = _characters_before(old_tokenizer, new_tokenizer)
     with_own = rows_of_words(words[: trained_words(new.config)], old.config)
     return {

@@ -13,17 +13,8 @@ from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
 from ...models.word_rule import WORD_PATTERN
 from ..source import ANNOTATION_SUFFIX, TEXT_SUFFIX, Input, ReadingLog, ReadingOptions, Sentence, text_of
-from .json_lines import (
-    TEXT_KEYS,
-    JsonRecord,
-    document_of,
-    find_key,
-    has_text,
-    is_task,
-    parts_of_speech,
-    read_words,
-    records,
-)
+from . import json_lines
+from .json_lines import JsonRecord
 
 SPAN_KEYS = ("spans", "entities", "labels", "label", "ents", "annotations", "annotation")
 WORD_KEY = "tokens"
@@ -66,9 +57,9 @@ class WordSpans(NamedTuple):
 
 def read_json(source: Input) -> Iterator[Sentence]:
     """Yield the sentences of a file of JSON objects, of which the first has words and tags, or a text and spans."""
-    stream = records(source)
+    stream = json_lines.records(source)
     if first := next(stream, None):
-        read = read_spans if has_text(first.content, source.reading.token_column) else read_words
+        read = read_spans if json_lines.has_text(first.content, source.reading.token_column) else json_lines.read_words
         yield from read(source, chain([first], stream))
 
 
@@ -112,7 +103,7 @@ def read_spans(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
 def _sentence_of(record: JsonRecord, span_key: str | None, reading: ReadingOptions, repairs: ReadingLog) -> Sentence:
     """Return the sentence of a record with a text and spans."""
     content, location = record.content, record.location
-    text = content[find_key(content, TEXT_KEYS, reading.token_column, "text", "token_column", location)]
+    text = content[json_lines.find_key(content, json_lines.TEXT_KEYS, "token_column", reading, location)]
     if type(text) is not str:
         raise DataError(f"{location}: the text is {str(text)[:60]}; write a string.")
     written = [] if span_key is None else content[span_key] or []
@@ -123,9 +114,9 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: ReadingOptio
     spans = [span for item in usual for span in _labelled(item, text, positions, location)]
     offsets = content.get(WORD_KEY)
     words = _words_of(None if offsets is None else _offsets_of(offsets, len(text), location), text)
-    pos_tags = None if offsets is None else parts_of_speech(content, reading, location)
+    pos_tags = None if offsets is None else json_lines.parts_of_speech(content, reading, location)
     tags = _tags_of(spans, text, words, repairs, location)
-    return Sentence(words.tokens, tags, record.source, record.number, pos_tags, document_of(content))
+    return Sentence(words.tokens, tags, record.source, record.number, pos_tags, json_lines.document_of(content))
 
 
 # --- Records ---------------------------------------------------------------------------------------------------------
@@ -144,7 +135,7 @@ def _accepted(source: Input, stream: Iterable[JsonRecord]) -> Iterator[JsonRecor
             repairs.add(_UNANNOTATED, location)
         elif task in tasks:
             repairs.add(_FURTHER, location)
-        elif not is_task(content):
+        elif not json_lines.is_task(content):
             if task is not None:
                 tasks.add(task)
             yield record
