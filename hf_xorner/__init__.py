@@ -9,45 +9,27 @@ from typing import TYPE_CHECKING, Any
 from hf_xorner.safety import ARCHITECTURES
 
 if TYPE_CHECKING:
-    from .corpora import load_corpus, xor_corpus
-    from .entities import Entities, Entity
-    from .errors import DataError
-    from .evaluation.evaluate import evaluate
-    from .export.runtime import OnnxTagger
-    from .files import english, multilingual
-    from .hub import publish
-    from .models.configuration_tagger import TaggerConfig
-    from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
-    from .models.tokenization_word_char import WordCharTokenizer
-    from .tagger import Tagger
-    from .training.arguments import TaggerTrainingArguments
-    from .training.batches import TaggingCollator
-    from .training.run import train
-    from .training.trainer import TaggerTrainer
+    from .corpora import load_corpus as load_corpus
+    from .corpora import xor_corpus as xor_corpus
+    from .entities import Entities as Entities
+    from .entities import Entity as Entity
+    from .errors import DataError as DataError
+    from .evaluation.evaluate import evaluate as evaluate
+    from .export.runtime import OnnxTagger as OnnxTagger
+    from .files import english as english
+    from .files import multilingual as multilingual
+    from .hub import publish as publish
+    from .models.configuration_tagger import TaggerConfig as TaggerConfig
+    from .models.modeling_tagger import TaggerForTokenClassification as TaggerForTokenClassification
+    from .models.modeling_tagger import TaggerOutput as TaggerOutput
+    from .models.tokenization_word_char import WordCharTokenizer as WordCharTokenizer
+    from .tagger import Tagger as Tagger
+    from .training.arguments import TaggerTrainingArguments as TaggerTrainingArguments
+    from .training.batches import TaggingCollator as TaggingCollator
+    from .training.run import train as train
+    from .training.trainer import TaggerTrainer as TaggerTrainer
 
 __version__ = "0.3.0"
-
-__all__ = [
-    "DataError",
-    "Entities",
-    "Entity",
-    "OnnxTagger",
-    "Tagger",
-    "TaggerConfig",
-    "TaggerForTokenClassification",
-    "TaggerOutput",
-    "TaggerTrainer",
-    "TaggerTrainingArguments",
-    "TaggingCollator",
-    "WordCharTokenizer",
-    "english",
-    "evaluate",
-    "load_corpus",
-    "multilingual",
-    "publish",
-    "train",
-    "xor_corpus",
-]
 
 #: The public names by module, which is imported when one of them is first used.
 _LAZY = {
@@ -72,8 +54,7 @@ _MODULES = {name: module for module, names in _LAZY.items() for name in names}
 for _module, _prefix in ARCHITECTURES.values():
     _MODULES[f"{_prefix}Config"] = f"models.configuration_{_module}"
     _MODULES[f"{_prefix}ForTokenClassification"] = f"models.modeling_{_module}"
-    __all__ += [f"{_prefix}Config", f"{_prefix}ForTokenClassification"]
-__all__.sort()
+__all__ = sorted(_MODULES)
 
 # PyTorch's threads wait for each other by spinning, by default for milliseconds. On a busy machine this takes time from
 # the threads that they wait for: with two other runs on two cores, 60 steps of training took 20 to 70 s, and 3 to 4 s

@@ -4,7 +4,7 @@ Shared code of the tests is in one of these files:
 
 - `conftest.py`: the fixtures of all tests, sentences, labels and `build_model`, which builds a small model of any
   architecture. Fixtures that only one folder uses are in its test files.
-- `helpers.py`: batches, launchers, locks, and the output of scripts.
+- `helpers.py`: batches, locks, and the output of scripts.
 - `processes.py`: new Python processes.
 - `random_texts.py`: random sentences and texts, and a model that predicts many entities.
 - `tiny_encoders.py`: contextual encoders of a few weights, and tokenizers of every family.
@@ -58,7 +58,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
 
 #: Examples of Hypothesis for each test: few by default, and many with `--hypothesis-profile nightly`.
-for name, examples in (("nightly", 500), ("default", 25)):
+for name, examples in (("nightly", 500), ("default", 12)):
     settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     settings.load_profile(name)
 
@@ -138,13 +138,16 @@ REFERENCED = tuple(kind for kind in TAG_SCORING if VARIANTS[kind][0] in referenc
 
 def with_decoders(kinds, decoders) -> list[tuple[str, str]]:
     """Return each variant with one decoder in turn, and each architecture with all; a Stack-LSTM has one."""
-    pairs, names = [], list(decoders)
-    for number, kind in enumerate(kinds):
-        possible = names if kind in TAG_SCORING else names[:1]
-        pairs += [
-            (kind, decoder) for decoder in (possible if kind in ARCHITECTURES else [possible[number % len(possible)]])
-        ]
-    return pairs
+    others = [(kind, name) for kind in kinds if kind in ARCHITECTURES and kind in TAG_SCORING for name in decoders]
+    return list(dict.fromkeys([*in_turn(kinds, decoders), *others]))
+
+
+def in_turn(kinds, decoders) -> list[tuple[str, str]]:
+    """Return each variant with one decoder in turn; a Stack-LSTM has one."""
+    names = list(decoders)
+    return [
+        (kind, names[number % len(names)] if kind in TAG_SCORING else names[0]) for number, kind in enumerate(kinds)
+    ]
 
 
 def has_field(kind: str, field: str) -> bool:
@@ -307,12 +310,3 @@ def as_on_a_gpu(monkeypatch):
             monkeypatch.setattr(f"hf_xorner.models.{name}.cheap_to_read", lambda values: False)
 
     return switch
-
-
-@pytest.fixture
-def two_threads():
-    """Two threads; other tests run on one thread a process."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)

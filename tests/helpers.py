@@ -1,4 +1,4 @@
-"""Helpers of the tests: random batches, weights for the references, launchers, locks, the output of scripts."""
+"""Helpers of the tests: random batches, weights for the references, locks, the output of scripts."""
 
 import os
 import random
@@ -14,7 +14,6 @@ import reference_encoders
 import torch
 import torch.nn.functional as F
 from chain_oracle import alone
-from processes import free_port
 
 from hf_xorner import files
 
@@ -23,8 +22,6 @@ IGNORED = -100
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals, pipes or devices")
 #: For processes to interrupt: what is started in the background of a shell ignores Ctrl-C, with all that it starts.
 INTERRUPTIBLE = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-#: The arguments of the interpreter that start a script in two processes.
-TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 #: A program that holds a lock; it runs the module alone, as importing the package takes seconds.
 HOLDS_A_LOCK = """
 import pathlib, sys, types
@@ -40,12 +37,6 @@ DECODERS = {
     "crf": {"decoder": "crf"},
     "barred crf": {"decoder": "crf", "constrain_transitions": True},
 }
-
-
-def accelerate():
-    """Return the arguments of the interpreter that start a script in two processes with accelerate."""
-    options = ["--multi_gpu", "--num_processes", "2", "--main_process_port", str(free_port())]
-    return ["-m", "accelerate.commands.launch", *options]
 
 
 def write_towns(folder, seed=0):

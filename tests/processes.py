@@ -109,16 +109,6 @@ def run_python(arguments, *, env=None, **options):
     return done
 
 
-def run_in_two_processes(*arguments, cwd):
-    """Run a script in two processes of a group, with the variables that torchrun sets; return their output."""
-    group = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    ranks = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank} for rank in "01"]
-    both = run_pythons(arguments, ranks, cwd=cwd, timeout=120)
-    for done in both:
-        assert done.returncode == 0, done.stderr[-3000:]
-    return "".join(done.stdout for done in both)
-
-
 def free_port():
     """Return a free port that no other process of the tests returns, and the system gives to none by itself."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 24

@@ -7,7 +7,6 @@ from conftest import LABELS, SENTENCES, build_model
 from hypothesis import strategies as st
 
 DECODERS = ["softmax", "crf"]
-STRATEGIES = ["simple", "first", "average", "max"]
 
 UNKNOWN = ["Øystein", "x", "77", "👩🏽‍🚀", "שלום", "東", "e\u0301té", "…"]
 KNOWN = sorted({word for words in SENTENCES for word in words if "'" not in word})

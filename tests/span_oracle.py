@@ -118,11 +118,3 @@ def pairs(draw, scheme, well_formed=False):
             kept = [span for span in spans if draw(st.integers(0, 3))]
             predicted.append(tags_of_spans(kept, len(tags), scheme))
     return gold, predicted
-
-
-@st.composite
-def pairs_with_words(draw):
-    """With few distinct words, so that surface forms come back."""
-    gold, predicted = draw(pairs("iob2"))
-    word = st.sampled_from(["a", "b", "A", "B", "c"])
-    return gold, predicted, [draw(st.lists(word, min_size=len(tags), max_size=len(tags))) for tags in gold]

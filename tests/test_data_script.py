@@ -62,13 +62,6 @@ def test_errors_are_one_line(run, folder, tmp_path):
         assert fact in fault(run(*words))
 
 
-def test_files_are_overwritten_with_overwrite(run, folder):
-    convert = ("convert", folder, "--to", "conll", "--output", "out")
-    ok(run(*convert))
-    assert "out/train.conll: exists already" in fault(run(*convert))
-    ok(run(*convert, "--overwrite", "true"))
-
-
 @pytest.fixture
 def corpus(tmp_path):
     """The file of a corpus in the folder `mine`."""
@@ -78,24 +71,19 @@ def corpus(tmp_path):
     return path
 
 
-def test_a_conversion_never_replaces_its_input(run, corpus):
-    for source in ("mine", "mine/train.conll"):
-        message = fault(run("convert", source, "--to", "conll", "--output", "mine/../mine", "--overwrite"))
-        assert "train.conll" in message and corpus.read_text() == "Ada S-PER\nleft O\n"
-
-
-def test_a_saved_dataset_never_replaces_itself(run, corpus, tmp_path):
+def test_no_output_replaces_an_input(run, corpus, tmp_path):
     ok(run("convert", "mine", "--to", "arrow", "--output", "saved"))
-    before = {path: path.read_bytes() for path in (tmp_path / "saved").rglob("*") if path.is_file()}
-    fault(run("convert", "saved", "--to", "arrow", "--output", "mine/../saved", "--overwrite"))
-    assert before == {path: path.read_bytes() for path in (tmp_path / "saved").rglob("*") if path.is_file()}
-
-
-def test_statistics_never_replace_their_input(run, corpus, tmp_path):
-    fault(run("stats", "mine/train.conll", "--json", "mine/../mine/train.conll"))
-    corpus = corpus.parent.rename(tmp_path / "wnut17") / "train.conll"
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "saved" in path.parts}
+    for words in (
+        ("convert", "mine/train.conll", "--to", "conll", "--output", "mine/../mine", "--overwrite"),
+        ("convert", "saved", "--to", "arrow", "--output", "mine/../saved", "--overwrite"),
+        ("stats", "mine/train.conll", "--json", "mine/../mine/train.conll"),
+    ):
+        assert "is an input" in fault(run(*words))
+    corpus.parent.rename(tmp_path / "wnut17")
     assert "is an input" in fault(run("stats", "wnut17", "--data_dir", tmp_path, "--json", "wnut17/train.conll"))
-    assert corpus.read_text() == "Ada S-PER\nleft O\n"
+    assert (tmp_path / "wnut17" / "train.conll").read_text() == "Ada S-PER\nleft O\n"
+    assert before == {path: path.read_bytes() for path in before}
 
 
 def test_a_folder_with_the_name_of_the_built_in_corpus_is_no_input(run):

@@ -6,10 +6,12 @@ from itertools import cycle, pairwise
 import pytest
 import tiny_encoders as tiny
 from conftest import ARCHITECTURES, LABELS, SENTENCES
-from random_texts import DECODERS, GIVEN, STRATEGIES, TEXTS, lively_model, random_sentences
+from random_texts import DECODERS, GIVEN, TEXTS, lively_model, random_sentences
 from transformers import pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
+
+STRATEGIES = ["simple", "first", "average", "max"]
 
 
 @pytest.fixture(scope="module", params=list(zip(ARCHITECTURES, cycle(DECODERS))), ids="-".join)

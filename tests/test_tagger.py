@@ -41,6 +41,15 @@ def pipe(each_tagger):
     return pipeline("ner", model=each_tagger.model, tokenizer=each_tagger.tokenizer, aggregation_strategy="simple")
 
 
+@pytest.fixture
+def two_threads():
+    """Two threads; other tests run on one thread a process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
 def nearly_the_same(tagged, expected):
     """Check that entities are the same, with scores that differ by rounding alone."""
     for entities, others in zip(tagged, expected, strict=True):
@@ -386,13 +395,6 @@ def test_threads_may_share_a_tagger(tagger):
         assert list(pool.map(lambda _: tagger(items, batch_size=4), range(8))) == [alone] * 8
 
 
-def test_the_default_device_and_return_dict_do_not_matter(tagger, monkeypatch):
-    expected = [tagger(text) for text in TEXTS]
-    monkeypatch.setattr(tagger.model.config, "return_dict", False)
-    with torch.device("meta"):
-        assert [tagger(text) for text in TEXTS] == expected
-
-
 def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
     tagger = Tagger(lively_model("bilstm-cnn", tokenizer, "softmax"), tokenizer)
     monkeypatch.setattr(tagger.model, "score", lambda states: 1 / 0)
@@ -485,7 +487,7 @@ def test_short_names_name_the_models_of_the_package(tmp_path, monkeypatch):
     assert model_folder("me/english") == "me/english"
 
 
-def test_results_depend_neither_on_training_mode_nor_on_autocast(tagger):
+def test_results_do_not_depend_on_the_mode_of_the_model_or_of_torch(tagger, monkeypatch):
     texts = [" ".join(words) for words in SENTENCES] * 60
     expected = tagger(texts)
     assert any(expected)
@@ -495,7 +497,8 @@ def test_results_depend_neither_on_training_mode_nor_on_autocast(tagger):
     try:
         assert tagger(texts) == expected == tagger(texts)
         assert [module.training for module in tagger.model.modules()] == modes
-        with torch.autocast("cpu"):
+        monkeypatch.setattr(tagger.model.config, "return_dict", False)
+        with torch.autocast("cpu"), torch.device("meta"):
             assert tagger(texts) == expected
     finally:
         tagger.model.eval()

@@ -122,28 +122,3 @@ def context_fields(model, pieces, **fields):
         "context_suffix": after,
         **fields,
     }
-
-
-def windows_of(count, capacity, overlap):
-    """Return (start, end) of the windows over a sentence, and for each piece the windows with the most context."""
-    if not count:
-        return [], []
-    windows, start = [], 0
-    while True:
-        windows.append((start, min(start + capacity, count)))
-        if start + capacity >= count:
-            break
-        start += capacity - overlap
-    homes = []
-    for index in range(count):
-        # The smaller number of pieces before and after this one in a window; the ends of the text have no limit.
-        def around(number, index=index):
-            first, last = windows[number]
-            before = index - first if number else count
-            after = last - 1 - index if number < len(windows) - 1 else count
-            return min(before, after)
-
-        holding = [number for number, (first, last) in enumerate(windows) if first <= index < last]
-        best = max(map(around, holding))
-        homes.append([number for number in holding if around(number) == best])
-    return windows, homes

@@ -29,9 +29,11 @@ from ..export.runtime import OnnxTagger
 from ..files import write_json
 from ..options import option, read_options
 from ..registration import CONFIGS
-from ..training import RunArguments, TaggerTrainer, TaggingCollator, prepare
-from ..training.arguments import arguments_of
+from ..training.arguments import RunArguments, arguments_of
+from ..training.batches import TaggingCollator
 from ..training.recipes import recipe_names
+from ..training.run import prepare
+from ..training.trainer import TaggerTrainer
 
 #: A CRF with constant transitions, as in other libraries.
 CHEN2019 = {"conditioned_transitions": False}
@@ -100,8 +102,8 @@ def run(words: Iterable[str]) -> None:
     for package in (options.against, "onnx" if options.onnx else None):
         if package:  # if it is missing, the error comes before the training
             import_module(package)
-    columns = ["train", *["trainer"] * options.train, "tag", "sentence_ms", "peak_mb"]
-    columns += ["times_spacy"] * bool(options.against)
+    columns = ["train", *(["trainer"] if options.train else []), "tag", "sentence_ms", "peak_mb"]
+    columns += ["times_spacy"] if options.against else []
     print(f"{options.dataset} on {options.device}, {torch.get_num_threads()} threads")
     print(" " * 40 + "".join(f"{column:>14}" for column in columns), flush=True)
     rows: Rows = {}
@@ -116,7 +118,7 @@ def run(words: Iterable[str]) -> None:
 
 def measure(names: list[str], options: Options, folder: str) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield the names and figures of the models, of their exports and of spaCy."""
-    corpus, _ = hold_out(load_corpus(options.dataset, options.data_dir), RunArguments().hold_out, options.dataset)
+    corpus, _ = hold_out(load_corpus(options.dataset, options.data_dir), RunArguments.hold_out, options.dataset)
     if "test" not in corpus:
         raise ValueError(f"{options.dataset} has no test split, which is timed; name a folder with one.")
     test = corpus["test"]["tokens"][: options.sentences]
@@ -211,7 +213,7 @@ def fitted(name: str, options: Options, folder: str) -> TaggerTrainer:
         values |= dict.fromkeys(RESET)
         values |= {"context": options.context} if options.context else {}
         run, training, config_fields = arguments_of(values, name)
-    run.explicit = None  # no options by the size of the corpus
+    run.recipe = name  # no options by the size of the corpus
     trainer = prepare(run, training, config_fields).trainer
     count = min(options.sentences, len(trainer.train_dataset))
     trainer.train_dataset = trainer.train_dataset.select(range(count))

@@ -10,7 +10,7 @@ from ..corpora import ReadingOptions, corpus_statistics, load_corpus, statistics
 from ..corpora.assemble import assemble
 from ..corpora.load import inputs_of
 from ..corpora.schemes import WRITTEN_SCHEMES
-from ..corpora.source import SEPARATORS, WRITTEN_FORMATS
+from ..corpora.source import WRITTEN_FORMATS
 from ..files import check_apart, write_json
 from ..options import Commands, option, run_command
 
@@ -55,9 +55,6 @@ class ConvertOptions(Options):
     as_scheme: str = option(
         "iob2", f"Scheme of the tags: {', '.join(WRITTEN_SCHEMES)}.", group="output", choices=WRITTEN_SCHEMES
     )
-    as_separator: str = option(
-        "tab", f"Separator of the columns: {' or '.join(SEPARATORS)}.", group="output", choices=(*SEPARATORS,)
-    )
     overwrite: bool = option(False, "Replace files that exist.", group="output")
 
 
@@ -82,9 +79,7 @@ def convert(options: ConvertOptions) -> None:
     """Write a corpus in another format."""
     corpus = load_corpus(options.dataset, options.data_dir, **options.reading())
     inputs = inputs_of(options.dataset, options.data_dir)
-    for path in write_corpus(
-        corpus, options.output, options.to, options.as_scheme, options.as_separator, options.overwrite, inputs
-    ):
+    for path in write_corpus(corpus, options.output, options.to, options.as_scheme, options.overwrite, inputs):
         print(f"written: {path}")
 
 

@@ -91,7 +91,8 @@ def check_options(command: str, words: Sequence[str]) -> list[str]:
     needed = [name.split()[0].lower() for name in entry["positional"] if name[0] != "["]
     needed = [name for name in needed if f"--{name}" not in named]
     # Other words may be values of options.
-    positional = sum(not word.startswith("--") for word in checked) - (" " in command)
+    # The first word of `data stats` and the like is not an argument.
+    positional = sum(not word.startswith("--") for word in (checked[1:] if " " in command else checked))
     missing = [*needed[positional:], *(name for name in entry["required"] if name not in named)]
     if missing:
         raise UsageError(f"{', '.join(missing)} is missing; --help shows examples and options.")

@@ -14,26 +14,9 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, List, NamedSpli
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from .schemes import (
-    EDGE,
-    IO,
-    NO_CHUNK,
-    OUTSIDE_TAG,
-    UNLABELLED_TAG,
-    Pair,
-    Scheme,
-    entity_type,
-    iob2_of,
-    is_of,
-    label_names,
-    prefixes_of,
-    recognise,
-    repairs_of,
-    tags_of,
-    usual_tags,
-    with_new_type,
-)
-from .source import AUTO, ReadingLog, ReadingOptions, Sentence
+from . import schemes
+from .schemes import Pair, Scheme
+from .source import AUTO, ReadingLog, Sentence
 
 _log = logging.getLogger(__name__)
 
@@ -67,13 +50,12 @@ class Split(NamedTuple):
     formats: str = ""
 
 
-def assemble(splits: Mapping[str, Split], reading: ReadingOptions, repairs: ReadingLog, source: str) -> DatasetDict:
+def assemble(splits: Mapping[str, Split], repairs: ReadingLog, source: str) -> DatasetDict:
     """Build the dataset of a corpus in memory, with plain or IOB2 labels, and log repairs.
 
     Args:
         splits: The splits by name.
-        reading: The options of reading.
-        repairs: The repairs of the readers; those of the tags are added.
+        repairs: The options of reading, and the repairs of the readers; those of the tags are added.
         source: The name of the corpus, for messages.
 
     Returns:
@@ -84,35 +66,36 @@ def assemble(splits: Mapping[str, Split], reading: ReadingOptions, repairs: Read
         DataError: If a split has no sentence, words or tags seem to be from a wrong column, a tag does not belong to
             the scheme, or a repair is needed and ``reading.strict`` is set.
     """
-    corpus = {name: _read(split, reading, repairs) for name, split in splits.items()}
-    _use_usual_tags(corpus, reading, repairs, source)
+    reading = repairs.reading
+    corpus = {name: _read(split, repairs) for name, split in splits.items()}
+    _use_usual_tags(corpus, repairs, source)
     # `_use_usual_tags` has turned types without prefixes into the I- tags of IOB1.
-    named = "iob1" if reading.scheme == IO else reading.scheme
+    named = "iob1" if reading.scheme == schemes.IO else reading.scheme
     pairs = set().union(*map(_pairs, corpus.values()))
-    scheme = recognise(pairs) if named == AUTO else cast("Scheme", named)
-    plain, tags = scheme == "plain", tags_of(pairs)
+    scheme = schemes.recognise(pairs) if named == AUTO else cast("Scheme", named)
+    plain, tags = scheme == "plain", schemes.tags_of(pairs)
     if plain and reading.types:
         raise DataError(f"{source}: types={reading.types!r} renames types of entities, but here each word has a label.")
     for name, sentences in corpus.items():
-        _check_columns(sentences, scheme, reading, repairs, splits[name].source)
+        _check_columns(sentences, scheme, repairs, splits[name].source)
         if not plain:
             sentences = _without_strange_tags(sentences, scheme, repairs, splits[name].source)
         corpus[name] = _in_iob2(sentences, scheme, reading.new_types, repairs)
     if plain and reading.scheme == AUTO:
         _note_plain_tags(tags, repairs, source)
-    if lacking := reading.new_types.keys() - set(map(entity_type, tags)):
+    if lacking := reading.new_types.keys() - set(map(schemes.entity_type, tags)):
         _log.info("%s: has no entities of %s, which types renames", source, ", ".join(sorted(lacking)))
     tags_in = {name: _tags_of(sentences) for name, sentences in corpus.items()}
-    labels = label_names(set().union(*tags_in.values()), plain)
-    train_labels = label_names(tags_in.get(TRAIN, set(labels)), plain)
-    if labels == [OUTSIDE_TAG]:
+    labels = schemes.label_names(set().union(*tags_in.values()), plain)
+    train_labels = schemes.label_names(tags_in.get(TRAIN, set(labels)), plain)
+    if labels == [schemes.OUTSIDE_TAG]:
         repairs.note("has no entities: all words are outside of them", source)
     for name, values in tags_in.items():
-        if not plain and values == {UNLABELLED_TAG}:
+        if not plain and values == {schemes.UNLABELLED_TAG}:
             where = splits[name].source
             raise DataError(f"{where}: all words have the unknown tag ?; label some of them, or leave the split out.")
         if unknown := set(labels) & values - set(train_labels):
-            examples = ", ".join(sorted(set(map(entity_type, unknown))))
+            examples = ", ".join(sorted(set(map(schemes.entity_type, unknown))))
             repairs.note(f"has no example of {examples} in its training split, only in {name}", source)
     repairs.report(source)
     for split in splits.values():
@@ -125,7 +108,7 @@ def assemble(splits: Mapping[str, Split], reading: ReadingOptions, repairs: Read
     )
 
 
-def _read(split: Split, reading: ReadingOptions, repairs: ReadingLog) -> list[Sentence]:
+def _read(split: Split, repairs: ReadingLog) -> list[Sentence]:
     """Return the sentences of a split; equal words and tags share their memory."""
     shared: dict[str, str] = {}
     sentences = []
@@ -137,8 +120,8 @@ def _read(split: Split, reading: ReadingOptions, repairs: ReadingLog) -> list[Se
                 DataError(f"{sentence.location()}: {size} tokens but {difference}; give every token one.")
             )
             continue
-        if reading.strip is not None:
-            sentence = _stripped(sentence, reading.strip, repairs)
+        if repairs.reading.strip is not None:
+            sentence = _stripped(sentence, repairs.reading.strip, repairs)
             if not sentence.tokens:
                 continue
         words = [word.strip(" ") or word for word in sentence.tokens]
@@ -172,7 +155,9 @@ def _without(sentence: Sentence, faults: Mapping[int, str], repairs: ReadingLog)
     if not faults:
         return sentence
     for index, fault in faults.items():
-        repairs.leave_out(DataError(f"{sentence.location(index)}: {fault}."), sentence.tags[index] not in NO_CHUNK)
+        repairs.leave_out(
+            DataError(f"{sentence.location(index)}: {fault}."), sentence.tags[index] not in schemes.NO_CHUNK
+        )
     remaining = [index for index in range(len(sentence.tokens)) if index not in faults]
     return sentence._replace(
         tokens=[sentence.tokens[index] for index in remaining],
@@ -184,19 +169,17 @@ def _without(sentence: Sentence, faults: Mapping[int, str], repairs: ReadingLog)
 
 def _pairs(sentences: Iterable[Sentence]) -> set[Pair]:
     """Return the distinct pairs of neighbouring tags, including the edges of sentences."""
-    return set().union(*(pairwise([EDGE, *sentence.tags, EDGE]) for sentence in sentences))
+    return set().union(*(pairwise([schemes.EDGE, *sentence.tags, schemes.EDGE]) for sentence in sentences))
 
 
 def _tags_of(sentences: Iterable[Sentence]) -> set[str]:
     return set().union(*(sentence.tags for sentence in sentences))
 
 
-def _use_usual_tags(
-    corpus: dict[str, list[Sentence]], reading: ReadingOptions, repairs: ReadingLog, source: str
-) -> None:
+def _use_usual_tags(corpus: dict[str, list[Sentence]], repairs: ReadingLog, source: str) -> None:
     """Replace tags that are spelt in another way than a scheme has them."""
     counts = Counter(chain.from_iterable(sentence.tags for sentences in corpus.values() for sentence in sentences))
-    form, notes = usual_tags(counts, reading.scheme)
+    form, notes = schemes.usual_tags(counts, repairs.reading.scheme)
     if all(tag == new for tag, new in form.items()):
         return
     if empty := {tag for tag, new in form.items() if not new}:
@@ -212,10 +195,9 @@ def _use_usual_tags(
 # --- Signs of a wrong column -----------------------------------------------------------------------------------------
 
 
-def _check_columns(
-    sentences: list[Sentence], scheme: Scheme, reading: ReadingOptions, repairs: ReadingLog, source: str
-) -> None:
+def _check_columns(sentences: list[Sentence], scheme: Scheme, repairs: ReadingLog, source: str) -> None:
     """Raise DataError if words or tags seem to be from a wrong column; note prefixes or digits that all words share."""
+    reading = repairs.reading
     words: list[str] = []
     for sentence in sentences:
         words += sentence.tokens
@@ -241,11 +223,11 @@ def _check_columns(
 
 
 def _check_tags(tags: set[str], scheme: Scheme, words: list[str], source: str) -> None:
-    strange = tags if scheme == "plain" else {tag for tag in tags if not is_of(scheme, tag)}
+    strange = tags if scheme == "plain" else {tag for tag in tags if not schemes.is_of(scheme, tag)}
     distinct = len(set(words))
     if scheme == "plain" and len(tags) == 1:
         fault = "all words have the same tag"
-    elif len(strange) > MOST_PLAIN_TAGS and OUTSIDE_TAG not in strange:
+    elif len(strange) > MOST_PLAIN_TAGS and schemes.OUTSIDE_TAG not in strange:
         fault = f"{len(strange):,} different tags that are neither O nor begin with B- or I-"
     elif len(strange) > max(_ENOUGH, distinct / 2):
         fault = f"{len(strange):,} different tags for {distinct:,} different words"
@@ -258,12 +240,10 @@ def _check_tags(tags: set[str], scheme: Scheme, words: list[str], source: str) -
 
 
 def _note_plain_tags(tags: set[str], repairs: ReadingLog, source: str) -> None:
-    kind = "the tags" if OUTSIDE_TAG in tags else "parts of speech or the like"
-    repairs.note(
-        f"{kind} ({len(tags)} different ones, such as {_examples(sorted(tags - {OUTSIDE_TAG}))}) have no prefixes such "
-        "as B- and I-, so each word has a separate label",
-        source,
-    )
+    kind = "the tags" if schemes.OUTSIDE_TAG in tags else "parts of speech or the like"
+    examples = _examples(sorted(tags - {schemes.OUTSIDE_TAG}))
+    which = f"{kind} ({len(tags)} different ones, such as {examples})"
+    repairs.note(f"{which} have no prefixes such as B- and I-, so each word has a separate label", source)
 
 
 def _examples(values: list[str]) -> str:
@@ -285,10 +265,10 @@ def _without_strange_tags(
     sentences: list[Sentence], scheme: Scheme, repairs: ReadingLog, source: str
 ) -> list[Sentence]:
     """Remove the words whose tags do not belong to the scheme, or raise DataError unless bad lines are skipped."""
-    strange = {tag for tag in _tags_of(sentences) if not is_of(scheme, tag)}
+    strange = {tag for tag in _tags_of(sentences) if not schemes.is_of(scheme, tag)}
     if not strange:
         return sentences
-    remedy = f"expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()}); correct it"
+    remedy = f"expected O, or a type after {schemes.prefixes_of(scheme)} ({scheme.upper()}); correct it"
     remaining = []
     for sentence in sentences:
         faults = {at: f"unknown tag {tag!r}; {remedy}" for at, tag in enumerate(sentence.tags) if tag in strange}
@@ -306,20 +286,24 @@ def _in_iob2(
     Types are renamed after the conversion, since in IOB1 the tags of two neighbouring entities depend on the old ones.
     """
     pairs = _pairs(sentences)
-    label_of = {pair: with_new_type(iob2_of(pair, scheme), new_types) for pair in pairs if pair[1] != EDGE}
-    faults = {pair: kinds for pair in pairs if (kinds := repairs_of(pair, scheme))}
+    label_of = {
+        pair: schemes.with_new_type(schemes.iob2_of(pair, scheme), new_types)
+        for pair in pairs
+        if pair[1] != schemes.EDGE
+    }
+    faults = {pair: kinds for pair in pairs if (kinds := schemes.repairs_of(pair, scheme))}
     converted = []
     for sentence in sentences:
-        for index, pair in enumerate(pairwise([EDGE, *sentence.tags, EDGE]) if faults else ()):
+        for index, pair in enumerate(pairwise([schemes.EDGE, *sentence.tags, schemes.EDGE]) if faults else ()):
             for kind in faults.get(pair, ()):
                 repairs.add(kind, sentence.location(min(index, len(sentence.tags) - 1)))
-        converted.append(sentence._replace(tags=[label_of[pair] for pair in pairwise([EDGE, *sentence.tags])]))
+        converted.append(sentence._replace(tags=[label_of[pair] for pair in pairwise([schemes.EDGE, *sentence.tags])]))
     return converted
 
 
 def _dataset(name: str, sentences: list[Sentence], labels: list[str], with_pos: bool, with_documents: bool) -> Dataset:
     # A plain tag "?" is a label, and overrides -1.
-    number = {UNLABELLED_TAG: -1, **{label: index for index, label in enumerate(labels)}}
+    number = {schemes.UNLABELLED_TAG: -1, **{label: index for index, label in enumerate(labels)}}
     features: dict[str, Any] = {TOKENS: List(Value("string")), TAGS: List(ClassLabel(names=labels))}
     columns: dict[str, list[Any]] = {
         TOKENS: [sentence.tokens for sentence in sentences],
@@ -352,7 +336,7 @@ def label_names_of(dataset: Dataset, split: str) -> list[str]:
 
 def words_and_tags(split: Dataset) -> tuple[list[list[str]], list[list[str]]]:
     """Return the words of each sentence, and the names of their labels, ``?`` for a word without a label."""
-    names = [*split.features[TAGS].feature.names, UNLABELLED_TAG]  # the last has the number -1
+    names = [*split.features[TAGS].feature.names, schemes.UNLABELLED_TAG]  # the last has the number -1
     return list(split[TOKENS]), [[names[tag] for tag in row] for row in split[TAGS]]
 
 

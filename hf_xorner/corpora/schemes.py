@@ -89,6 +89,7 @@ Pair = tuple[str, str]
 OPENED = "tags that continued no entity began one"
 LEFT_OPEN = "entities without their last tag were closed"
 _IOB = re.compile(r"[BI]-.")
+_PREFIXED = re.compile(r"([BIESLUM])[-_](.+)")
 _ANY_CHUNK_SCHEME = re.compile(r"[BIESLUM]-.")
 _UNDERSCORED_IOB, _UNDERSCORED = re.compile(r"[BI]_."), re.compile(r"[BIESLUM]_.")
 
@@ -205,6 +206,14 @@ def iob2_of(pair: Pair, scheme: Scheme) -> str:
     if scheme == "plain" or tag in NO_CHUNK:
         return tag
     return f"{'I' if _is_continued(pair, scheme) else 'B'}-{entity_type(tag)}"
+
+
+def iob2_of_one(tag: str) -> str:
+    """Return a tag of any scheme as IOB2 without its neighbours; a type without a prefix as ``I-``."""
+    if tag == OUTSIDE_TAG:
+        return tag
+    prefixed = _PREFIXED.fullmatch(tag)
+    return f"{'B' if prefixed[1] in 'BSU' else 'I'}-{prefixed[2]}" if prefixed else f"I-{tag}"
 
 
 def repairs_of(pair: Pair, scheme: Scheme) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import IO as File
 from typing import Any, NamedTuple
 
 from ..errors import DataError
@@ -33,6 +34,7 @@ class ReadingLog:
         Args:
             reading: The options: ``strict`` raises DataError for every repair, ``skip_bad_lines`` skips bad lines.
         """
+        self.reading = reading
         self.strict = reading.strict
         self.skips = reading.skip_bad_lines and not reading.strict
         self._counts: Counter[str] = Counter()
@@ -227,14 +229,6 @@ class Sentence(NamedTuple):
     doc_id: str | None = None
     lines: list[int] | None = None
 
-    @classmethod
-    def of_rows(
-        cls, rows: Sequence[tuple[int, str, str, str]], path: Path, with_pos: bool, doc_id: str | None
-    ) -> "Sentence":
-        """Create a sentence from rows of a file: the number of the line, the word, its tag and its part of speech."""
-        lines, tokens, tags, pos_tags = (list(values) for values in zip(*rows, strict=True))
-        return cls(tokens, tags, f"{path}:", lines[0], pos_tags if with_pos else None, doc_id, lines)
-
     def location(self, index: int = 0) -> str:
         """Return the location of a token, for messages."""
         return f"{self.source}{self.lines[index] if self.lines else self.line}"
@@ -271,45 +265,44 @@ class Input:
 
     Attributes:
         path: The file, or a name for messages.
-        reading: The options of reading.
-        repairs: Counts repairs and bad lines.
+        repairs: Counts repairs and bad lines; has the options of reading.
         document: The name of the document that the file is, if each file is one.
         text: The text; by default that of the file.
-        raw_lines: The lines of a stream, whose words or texts may have no tags.
+        blocks: Blocks of whole lines of a stream, see `line_blocks`; its words or texts may have no tags.
     """
 
     path: Path
-    reading: ReadingOptions
     repairs: ReadingLog
     document: str = ""
     text: str | None = None
-    raw_lines: Iterator[bytes] | None = None
+    blocks: Iterator[bytes] | None = None
+
+    @property
+    def reading(self) -> ReadingOptions:
+        """The options of reading."""
+        return self.repairs.reading
 
     @property
     def labelled(self) -> bool:
         """True if words need tags."""
-        return self.raw_lines is None
+        return self.blocks is None
 
     @cached_property
     def _content(self) -> tuple[str, Iterator[str]]:
-        if self.raw_lines is None:
-            text = text_of(self.path, self.reading, self.repairs) if self.text is None else self.text
+        if self.blocks is None:
+            text = text_of(self.path, self.repairs) if self.text is None else self.text
             text = text.removeprefix(BYTE_ORDER_MARK)
             return text[: text.find("\n", _SAMPLE) + 1 or None], io.StringIO(text, newline="\n")
-        data = bytearray()
-        for line in self.raw_lines:
-            data += line
-            if len(data) >= _SAMPLE:
-                break
+        data = next(self.blocks, b"")
         try:
-            text, encoding = _decoded(bytes(data), self.path, self.reading, self.repairs)
+            text, encoding = _decoded(data, self.path, self.repairs)
         except DataError:  # damaged UTF-8, whose bad records may be skipped
             if 0 in data:
                 raise
             text, encoding = data.decode("utf-8", "surrogateescape"), "utf-8"
         text = text.removeprefix(BYTE_ORDER_MARK)
-        rest = (line.decode(encoding, "surrogateescape") for line in self.raw_lines)
-        return text, chain(io.StringIO(text, newline="\n"), rest)
+        texts = chain([text], (block.decode(encoding, "surrogateescape") for block in self.blocks))
+        return text, chain.from_iterable(io.StringIO(text, newline="\n") for text in texts)
 
     @property
     def sample(self) -> str:
@@ -322,15 +315,25 @@ class Input:
         return self._content[1]
 
     def sentence(self, rows: Sequence[tuple[int, str, str, str]], with_pos: bool, doc_id: str | None) -> list[Sentence]:
-        """Return the sentence of rows, see `Sentence.of_rows`; an empty one if all of its lines became bad records."""
-        if rows:
-            return [Sentence.of_rows(rows, self.path, with_pos, doc_id)]
-        return [Sentence([], [], f"{self.path}:", 0)] if self.repairs.faults else []
+        """Return the sentence of rows: the number of the line, the word, its tag and its part of speech.
+
+        Without rows, there is no sentence, or an empty one if all lines became bad records.
+        """
+        if not rows:
+            return [Sentence([], [], f"{self.path}:", 0)] if self.repairs.faults else []
+        lines, tokens, tags, pos_tags = (list(values) for values in zip(*rows, strict=True))
+        return [Sentence(tokens, tags, f"{self.path}:", lines[0], pos_tags if with_pos else None, doc_id, lines)]
 
     @cached_property
     def first_lines(self) -> list[str]:
         """The lines of `sample`, see `clean_lines`."""
         return list(clean_lines(self.sample.split("\n")))
+
+
+def line_blocks(file: File[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file in blocks of whole lines, by the first of which a text is recognised."""
+    while block := file.read(_SAMPLE) + file.readline():
+        yield block
 
 
 def clean_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -340,26 +343,27 @@ def clean_lines(lines: Iterable[str]) -> Iterator[str]:
         yield line if line.strip(BLANKS) else ""
 
 
-def text_of(path: Path, reading: ReadingOptions, repairs: ReadingLog) -> str:
-    """Read a text file, plain or gzip, in `reading.encoding`, or by default in UTF-8, Windows-1252 or Latin-1.
+def text_of(path: Path, repairs: ReadingLog) -> str:
+    """Read a text file, plain or gzip, in the option `encoding`, or by default in UTF-8, Windows-1252 or Latin-1.
 
     Raises:
         DataError: If it is not text in this encoding, or is damaged UTF-8.
     """
     with open_bytes(path) as file:
-        return _decoded(file.read(), path, reading, repairs)[0]
+        return _decoded(file.read(), path, repairs)[0]
 
 
-def _decoded(data: bytes, path: Path, reading: ReadingOptions, repairs: ReadingLog) -> tuple[str, str]:
+def _decoded(data: bytes, path: Path, repairs: ReadingLog) -> tuple[str, str]:
     """Return a text, and the name of its encoding."""
     if data.startswith(b"PK\x03\x04"):
         raise DataError(f"{path}: is a zip archive; unpack it and name a file or folder of it.")
-    encoding = "utf-8" if reading.encoding == AUTO else reading.encoding
+    named = repairs.reading.encoding
+    encoding = "utf-8" if named == AUTO else named
     try:
         return data.decode(encoding), encoding
     except UnicodeDecodeError as error:
         fault = undecodable(path, error, encoding, ", or name its encoding")
-    if reading.encoding != AUTO:
+    if named != AUTO:
         raise fault
     beyond_ascii = len(data) - len(data.translate(None, _BEYOND_ASCII))
     invalid = len(data) - len(data.decode(errors="ignore").encode())

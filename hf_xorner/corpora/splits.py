@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
-from ..files import files_below, suffix_of
+from ..files import HUB_NAME, files_below, suffix_of
 from .formats import FORMATS
 from .formats.json_lines import JSON_SUFFIXES
 from .source import ANNOTATION_SUFFIX, TEXT_SUFFIX
@@ -44,6 +44,11 @@ def has_data_suffix(path: Path) -> bool:
     """Return True if a file name has a suffix of labelled data."""
     suffix = suffix_of(path)
     return suffix != "" and (suffix in SUFFIXES or suffix.endswith("_conll"))
+
+
+def is_hub_name(source: str) -> bool:
+    """Return True for owner/name or owner/name:configuration, unless its suffix shows that it is a mistyped path."""
+    return re.fullmatch(rf"{HUB_NAME}(:\S+)?", source) is not None and not has_data_suffix(Path(source))
 
 
 def split_of(path: Path) -> str | None:

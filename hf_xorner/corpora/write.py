@@ -17,9 +17,11 @@ from .assemble import DOC_ID, POS_TAGS, TAGS, TOKENS, label_names_of, words_and_
 from .formats.columns import DOCUMENT_START
 from .formats.json_lines import TEXT_KEY
 from .schemes import UNLABELLED_TAG, WRITTEN_SCHEMES, entity_type, from_iob2, is_chunked, is_of
-from .source import SEPARATORS, WRITTEN_FORMATS, Sentence
+from .source import WRITTEN_FORMATS, Sentence
 from .splits import SPLITS
 
+# What a column cannot hold.
+_UNFIT = re.compile(rf"^({DOCUMENT_START})?$|[\t\r\n]")
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -35,7 +37,7 @@ def _sentences(dataset: Dataset, split: str, scheme: str = "iob2") -> Iterator[S
         yield Sentence(tokens, labels, f"{split}, row ", row, parts, document)
 
 
-def _as_columns(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
+def _as_columns(sentences: Iterator[Sentence]) -> Iterator[str]:
     """Yield a split as CoNLL columns: the word, its part of speech if there is one, its tag."""
     document, number = None, count()
     for sentence in sentences:
@@ -47,27 +49,26 @@ def _as_columns(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
                 raise DataError(f"{sentence.location()}: the document {document!r} has a line break; write jsonl.")
             # The reader numbers documents without a name.
             columns = ["-X-", "O"] if document == str(next(number)) else [f"({document})"]
-            yield separator.join([DOCUMENT_START, *columns]) + "\n\n"
+            yield "\t".join([DOCUMENT_START, *columns]) + "\n\n"
         values = [column for column in (sentence.tokens, sentence.pos_tags, sentence.tags) if column is not None]
-        yield from _lines(values, separator, sentence)
+        yield from _lines(values, sentence)
 
 
-def _lines(columns: Sequence[Sequence[str]], separator: str, sentence: Sentence) -> Iterator[str]:
+def _lines(columns: Sequence[Sequence[str]], sentence: Sentence) -> Iterator[str]:
     """Yield the lines of a sentence and the empty line after it; nothing for one without words.
 
     Raises:
         DataError: For a word, tag or part of speech that is empty or would be read as several columns or lines.
     """
-    unfit = re.compile(rf"^({DOCUMENT_START})?$|[{separator}\t\r\n]")
     for index, row in enumerate(zip(*columns, strict=True)):
-        if unfitting := [value for value in row if unfit.search(value)]:
+        if unfitting := list(filter(_UNFIT.search, row)):
             raise DataError(f"{sentence.location(index)}: {unfitting[0]!r} does not fit into a column; write jsonl.")
-        yield separator.join(row) + "\n"
+        yield "\t".join(row) + "\n"
     if sentence.tokens:
         yield "\n"
 
 
-def _as_csv(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
+def _as_csv(sentences: Iterator[Sentence]) -> Iterator[str]:
     """Yield a split as CSV, with a row for each word that has the number of its sentence."""
     buffer = io.StringIO()
     # Line ends of RFC 4180; words that contain a line break are quoted.
@@ -84,13 +85,13 @@ def _as_csv(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
         buffer.truncate()
 
 
-def _as_jsonl(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
+def _as_jsonl(sentences: Iterator[Sentence]) -> Iterator[str]:
     """Yield a split as JSON Lines of words and tags."""
     for sentence in sentences:
         yield _json_line({TOKENS: sentence.tokens, TAGS: sentence.tags}, sentence)
 
 
-def _as_spans(sentences: Iterator[Sentence], separator: str) -> Iterator[str]:
+def _as_spans(sentences: Iterator[Sentence]) -> Iterator[str]:
     """Yield a split as JSON Lines of texts, entities as ``[start, end, label]`` and words as ``[start, end]``.
 
     A text is the words of a sentence joined by blanks; offsets count characters (code points).
@@ -115,7 +116,7 @@ def _json_line(record: dict[str, Any], sentence: Sentence) -> str:
 
 
 # The suffix of each text format, and the function that yields its text.
-_TEXT_FORMATS: dict[str, tuple[str, Callable[[Iterator[Sentence], str], Iterator[str]]]] = {
+_TEXT_FORMATS: dict[str, tuple[str, Callable[[Iterator[Sentence]], Iterator[str]]]] = {
     "conll": (".conll", _as_columns),
     "csv": (".csv", _as_csv),
     "jsonl": (".jsonl", _as_jsonl),
@@ -128,7 +129,6 @@ def write_corpus(
     folder: str | Path,
     format: str,
     scheme: str = "iob2",
-    separator: str = "tab",
     overwrite: bool = False,
     inputs: Sequence[str | Path] = (),
 ) -> list[Path]:
@@ -154,7 +154,6 @@ def write_corpus(
         format: One of the formats.
         scheme: The scheme of the tags in ``conll``, ``csv`` and ``jsonl``: "iob1", "iob2", "bioes", "bilou" or
             "bmes". Plain tags are not changed.
-        separator: The separator of ``conll``: "tab" or "blank".
         overwrite: Replace files that exist.
         inputs: The files and folders that the corpus was read from, which are never replaced.
 
@@ -165,7 +164,10 @@ def write_corpus(
         DataError: If a file exists and `overwrite` is False, or is an input, or if the format cannot represent the
             corpus.
     """
-    _check_options(format, scheme, separator)
+    schemes = WRITTEN_SCHEMES if format in ("conll", "csv", "jsonl") else ("iob2",)
+    for name, value, allowed in (("format", format, WRITTEN_FORMATS), ("scheme", scheme, schemes)):
+        if value not in allowed:
+            raise DataError(f"{name}={value!r} cannot be written as {format}; choose one of {', '.join(allowed)}.")
     if strange := [split for split in corpus if split not in SPLITS]:
         raise DataError(f"expected splits among {', '.join(SPLITS)}, found {', '.join(strange)}.")
     folder = expanded(folder)
@@ -185,19 +187,8 @@ def write_corpus(
                 continue
             sentences = _sentences(corpus[split], split, scheme)
             with new.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(_TEXT_FORMATS[format][1](sentences, SEPARATORS[separator]))
+                file.writelines(_TEXT_FORMATS[format][1](sentences))
     return list(targets.values())
-
-
-def _check_options(format: str, scheme: str, separator: str) -> None:
-    for name, value, allowed in (
-        ("format", format, WRITTEN_FORMATS),
-        ("scheme", scheme, WRITTEN_SCHEMES if format in ("conll", "csv", "jsonl") else ("iob2",)),
-        ("separator", separator, tuple(SEPARATORS) if format == "conll" else ("tab",)),
-    ):
-        if value not in allowed:
-            where = "" if name == "format" else f" in {format}"
-            raise DataError(f"{name}={value!r} cannot be written{where}; choose one of {', '.join(allowed)}.")
 
 
 def _target(folder: Path, split: str, format: str) -> Path:

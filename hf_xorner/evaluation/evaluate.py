@@ -6,6 +6,7 @@ import json
 import logging
 import math
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from importlib import import_module
 from itertools import chain, pairwise
 from pathlib import Path
@@ -174,20 +175,24 @@ def score(
         system = _system_in(options.predictions, options)
     else:
         tagger = _tagger_for(options, corpus, tagger)
-        systems = _predictions_of(tagger, options, corpus)
+        names = {str(options.split), VALIDATION} if options.min_precision else {str(options.split)}
+        of_tagger = partial(System.of_tagger, tagger)
+        systems = {
+            name: replace(of_tagger(*words_and_tags(corpus[name]), options.batch_size), policy=options.policy)
+            for name in names
+        }
         system = systems[str(options.split)]
-    scheme = _scheme(options, system.gold)
-    figures = report(system, options.policy, scheme, training, resamples=options.resamples)
+    figures = report(system, training, resamples=options.resamples)
     if tagger:
         figures |= _by_score(options, systems, getattr(tagger.model.config, "min_score", None))
-    figures["mistakes"] = wrong_sentences(system, options.policy, scheme)
+    figures["mistakes"] = wrong_sentences(system)
     if isinstance(second, Tagger):
         has_iob2 = second.model.tags.chunked
         second = System.of_tagger(second, system.tokens, system.gold, options.batch_size)
         if has_iob2 and figures["scheme"] in WRITTEN_SCHEMES:  # the file may have another scheme
-            second = second._replace(predicted=[from_iob2(tags, figures["scheme"]) for tags in second.predicted])
+            second = replace(second, predicted=[from_iob2(tags, figures["scheme"]) for tags in second.predicted])
     if second:
-        figures["compare"] = compare(system, second, options.policy, scheme)
+        figures["compare"] = compare(system, second)
     return system, figures
 
 
@@ -228,19 +233,13 @@ def _divided(corpus: DatasetDict, model: str, source: str) -> tuple[DatasetDict,
     return divided, {TRAIN}
 
 
-def _predictions_of(tagger: Tagger, options: EvaluationOptions, corpus: Any) -> dict[str, System]:
-    """Return the predictions for the split and, if a minimum score is to be chosen, for the validation split."""
-    names = {str(options.split), VALIDATION} if options.min_precision else {str(options.split)}
-    return {name: System.of_tagger(tagger, *words_and_tags(corpus[name]), options.batch_size) for name in names}
-
-
 def _by_score(
     options: EvaluationOptions, systems: dict[str, System], min_score: NumberByLabel | None
 ) -> dict[str, Any]:
     """Return the scores of entities above several minimum scores, and for the chosen or saved `min_score`."""
     scored = {}
     for name, system in systems.items():
-        entities = ScoredEntities.of_system(system, options.policy)
+        entities = ScoredEntities.of_system(system)
         if entities is None:
             return {}
         scored[name] = entities
@@ -296,7 +295,7 @@ def _system_in(path: str, options: EvaluationOptions) -> System:
     predictions = read_predictions(path)
     for tags in chain(predictions.gold, predictions.predicted) if options.scheme == IO else ():
         tags[:] = [tag if is_of("iob1", tag) else f"I-{tag}" for tag in tags]
-    return System(*predictions)
+    return System(*predictions, policy=options.policy, scheme=_scheme(options, predictions.gold))
 
 
 def _second(name: str, options: EvaluationOptions, corpus: Any) -> System | Tagger:

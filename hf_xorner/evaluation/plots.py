@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..files import replacing
+from .scores import measure_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +66,7 @@ def draw_curve(curve: Sequence[Mapping[str, Any]], path: Path) -> bool:
     if len(losses) < 2 or not find_spec("matplotlib"):
         return False
     scored = [row for row in curve if "dev" in row]
-    name = "f1" if scored and "f1" in scored[0]["dev"] else "accuracy"
+    name = measure_of(scored[0]["dev"] if scored else ())
     scores = [(row["epoch"], row["dev"][name]) for row in scored if name in row["dev"]]
     save_figure(path, _draw_curve, losses, scores, name)
     return True

@@ -1,7 +1,8 @@
 """The full report of one system on one corpus, and the comparison of two systems."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, compress, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 _BINS = _EXAMPLES = 10
 
 
-class System(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class System:
     """The predictions of one system for labelled sentences.
 
     Attributes:
@@ -32,12 +34,21 @@ class System(NamedTuple):
         predicted: The predicted tag of each word.
         log_probs: The log probabilities of all words' predicted tags, sentence after sentence, if known: marginal, and
             given the tag before. Shape: (tokens, 2).
+        policy: The treatment of malformed spans on both sides: "strict" drops them, "conlleval" repairs them.
+        scheme: The tag scheme; "auto" infers it from the prefixes.
     """
 
     tokens: Sequence[Sequence[str]]
     gold: Tags
     predicted: Tags
     log_probs: Any = None
+    policy: Policy = "conlleval"
+    scheme: Scheme | Literal["auto"] = "auto"
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Gold and predicted tags, and how their spans match."""
+        return Comparison.of(self.gold, self.predicted, self.policy, self.scheme)
 
     @classmethod
     def of_tagger(cls, tagger: "Tagger", tokens: Sequence[Sequence[str]], gold: Tags, batch_size: int = 64) -> "System":
@@ -52,9 +63,9 @@ class System(NamedTuple):
             raise ValueError("the model's probabilities are nan; its training probably diverged. Score another model.")
         return cls(tokens, gold, [annotation.labels for annotation in annotations], log_probs)
 
-    def confidences(self, comparison: Comparison) -> NDArray[np.float64]:
+    def confidences(self) -> NDArray[np.float64]:
         """Return the score of each predicted span, as `Tagger` has it. Shape: (spans,)."""
-        return span_scores(self.log_probs, comparison.predicted.start, comparison.predicted.end)
+        return span_scores(self.log_probs, self.comparison.predicted.start, self.comparison.predicted.end)
 
 
 class Training(NamedTuple):
@@ -77,8 +88,6 @@ class Training(NamedTuple):
 
 def report(
     system: System,
-    policy: Policy = "conlleval",
-    scheme: Scheme | Literal["auto"] = "auto",
     training: Training | None = None,
     vector_words: Iterable[str] | None = None,
     resamples: int = 1000,
@@ -87,8 +96,6 @@ def report(
 
     Args:
         system: The predictions.
-        policy: "strict" drops malformed spans, "conlleval" repairs them.
-        scheme: The tag scheme; "auto" infers it from the prefixes.
         training: The vocabulary of its training data, if known.
         vector_words: The words of its pretrained vectors, if known.
         resamples: The number of resamples of the confidence intervals; 0 leaves them out.
@@ -103,11 +110,11 @@ def report(
     Raises:
         ValueError: If the tags fit no scheme, or there is not one for each word.
     """
-    comparison = Comparison.of(system.gold, system.predicted, policy, scheme)
+    comparison = system.comparison
     plain = comparison.tag_set.plain
     tokens = list(chain.from_iterable(system.tokens))
     figures: dict[str, Any] = {
-        "policy": policy,
+        "policy": system.policy,
         "scheme": comparison.tag_set.scheme,
         "sentences": len(system.gold),
         "tokens": len(tokens),
@@ -129,24 +136,20 @@ def report(
         if not plain:
             figures["seen"] = breakdowns.seen_partition(comparison, tokens, training.surfaces)
     if system.log_probs is not None and not plain:
-        figures["calibration"] = calibration(system.confidences(comparison), comparison.correct)
+        figures["calibration"] = calibration(system.confidences(), comparison.correct)
     if resamples:
         figures["ci95"] = bootstrap_intervals(comparison.counts_by_sentence(), resamples)
     return figures
 
 
-def compare(
-    system: System, other: System, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto"
-) -> dict[str, Any]:
-    """Compare two systems on the same sentences.
+def compare(system: System, other: System) -> dict[str, Any]:
+    """Compare two systems on the same sentences, by the policy and the scheme of the first.
 
     Sentences without words are ignored, since files of predictions have none.
 
     Args:
         system: The predictions of one system.
         other: The predictions of the other system, for the same words and gold tags.
-        policy: See `report`.
-        scheme: See `report`.
 
     Returns:
         ``scores``, the differences and their significance, see `randomisation_test`; ``better`` and ``worse``, the
@@ -158,7 +161,10 @@ def compare(
         ValueError: If words or gold tags differ.
     """
     system, other = (
-        System(*([list(row) for row in rows if len(row)] for rows in side[:3])) for side in (system, other)
+        replace(
+            system, tokens=_not_empty(side.tokens), gold=_not_empty(side.gold), predicted=_not_empty(side.predicted)
+        )
+        for side in (system, other)
     )
     for name, ours, theirs in (("words", system.tokens, other.tokens), ("gold tags", system.gold, other.gold)):
         for index, (row, other_row) in enumerate(zip_longest(ours, theirs)):
@@ -166,37 +172,36 @@ def compare(
                 raise ValueError(
                     f"the {name} of sentence {index} (counted from 0) differ; compare two systems on one corpus."
                 )
-    comparison, other_comparison = (
-        Comparison.of(side.gold, side.predicted, policy, scheme) for side in (system, other)
-    )
-    difference = _errors(comparison) - _errors(other_comparison)
-    counts, others = comparison.counts_by_sentence(), other_comparison.counts_by_sentence()
+    difference = _errors(system.comparison) - _errors(other.comparison)
+    counts, others = system.comparison.counts_by_sentence(), other.comparison.counts_by_sentence()
     sides = {"gold": system.gold, "predicted": system.predicted, "other": other.predicted}
     return {
         "scores": randomisation_test(counts, others),
         "better": int((difference < 0).sum()),
         "worse": int((difference > 0).sum()),
-        "sentences": [row for _, row in _examples(np.abs(difference), system.tokens, sides, comparison)],
+        "sentences": [row for _, row in _examples(np.abs(difference), system, sides)],
     }
 
 
-def wrong_sentences(
-    system: System, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto"
-) -> list[dict[str, Any]]:
+def _not_empty(sentences: Tags) -> Tags:
+    return [list(sentence) for sentence in sentences if len(sentence)]
+
+
+def wrong_sentences(system: System) -> list[dict[str, Any]]:
     """Return the ten sentences in which a wrong tag has the highest probability.
 
     Returns:
         For each sentence its ``words``, the ``gold`` and the ``predicted`` entities as pairs of type and text (for
         plain tags, the wrong words with their tags), and the ``probability``, 1 if it is not known.
     """
-    comparison = Comparison.of(system.gold, system.predicted, policy, scheme)
+    comparison = system.comparison
     wrong = comparison.labelled & (comparison.gold_ids != comparison.predicted_ids)
     probabilities = np.ones(len(wrong)) if system.log_probs is None else np.exp(system.log_probs[:, 0])
     surest = np.zeros(len(comparison.lengths))
     np.maximum.at(surest, np.repeat(np.arange(len(surest)), comparison.lengths)[wrong], probabilities[wrong])
     surest[_errors(comparison) == 0] = 0
     sides = {"gold": system.gold, "predicted": system.predicted}
-    return [{"probability": sure, **row} for sure, row in _examples(surest, system.tokens, sides, comparison)]
+    return [{"probability": sure, **row} for sure, row in _examples(surest, system, sides)]
 
 
 def _errors(comparison: Comparison) -> IntArray:
@@ -206,7 +211,7 @@ def _errors(comparison: Comparison) -> IntArray:
 
 
 def _examples(
-    weights: NDArray[Any], tokens: Tags, sides: Mapping[str, Tags], comparison: Comparison
+    weights: NDArray[Any], system: System, sides: Mapping[str, Tags]
 ) -> Iterator[tuple[float, dict[str, Any]]]:
     """Yield the sentences of the greatest weights: each weight, the words, and the entities of each side.
 
@@ -215,12 +220,12 @@ def _examples(
     for number in np.argsort(-weights, kind="stable")[:_EXAMPLES].tolist():
         if not weights[number]:
             return
-        words, rows = tokens[number], [tags[number] for tags in sides.values()]
-        if comparison.tag_set.plain:
+        words, rows = system.tokens[number], [tags[number] for tags in sides.values()]
+        if system.comparison.tag_set.plain:
             differ = [len(set(tags)) > 1 for tags in zip(*rows, strict=True)]
             listed = [[list(pair) for pair in compress(zip(row, words, strict=True), differ)] for row in rows]
         else:
-            listed = [_entities(row, words, comparison) for row in rows]
+            listed = [_entities(row, words, system.comparison) for row in rows]
         yield float(weights[number]), {"words": list(words), **dict(zip(sides, listed, strict=True))}
 
 

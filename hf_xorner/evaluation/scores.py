@@ -83,8 +83,6 @@ def compute_metrics_for(id2label: Mapping[int, str]) -> Callable[[EvalPrediction
             np.asarray(values[0] if isinstance(values, tuple) else values)
             for values in (prediction.predictions, prediction.label_ids)
         )
-        if outputs.shape[:2] != labels.shape:
-            raise ValueError(f"predictions of the shape {outputs.shape} do not fit labels of the shape {labels.shape}.")
         counted = labels != IGNORED
         predicted = outputs[counted]
         predicted = (predicted.argmax(-1) if outputs.ndim == 3 else predicted).astype(np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..entities import NumberByLabel, least_score
 from ..files import write_json
-from .comparison import BoolArray, Comparison, Policy, ratios
+from .comparison import BoolArray, ratios
 from .report import System
 
 _SHOWN = (*(tenth / 10 for tenth in range(10)), 0.95, 0.99)
@@ -34,13 +34,13 @@ class ScoredEntities(NamedTuple):
     gold: Mapping[str, int]
 
     @classmethod
-    def of_system(cls, system: System, policy: Policy) -> ScoredEntities | None:
+    def of_system(cls, system: System) -> ScoredEntities | None:
         """Return the entities of a system with their scores; None for plain tags."""
-        comparison = Comparison.of(system.gold, system.predicted, policy)
+        comparison = system.comparison
         if comparison.tag_set.plain:
             return None
         types = np.array(comparison.tag_set.types)
-        scores, labels = system.confidences(comparison), types[comparison.predicted.type]
+        scores, labels = system.confidences(), types[comparison.predicted.type]
         return cls(scores, comparison.correct, labels, Counter(types[comparison.gold.type].tolist()))
 
     def at(self, min_score: NumberByLabel) -> dict[str, float]:

@@ -8,7 +8,7 @@ import os
 import re
 from argparse import SUPPRESS
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -181,7 +181,7 @@ class RunArguments(ReadingOptions):
         # Config and tokenizer of the model that training continues from; set by `take_options_from_model`.
         self.origin: tuple[TaggerConfig, WordCharTokenizer] | None = None
         # The names of the options that the user or the recipe set; filled by `arguments_of`.
-        self.explicit: set[str] | None = None
+        self.explicit: set[str] = set()
         # The labels are those of the teachers alone; set by `arguments_of`.
         self.texts_alone = False
         # The encoder whose pieces' vectors are the word vectors; set by `prepare`.
@@ -190,13 +190,13 @@ class RunArguments(ReadingOptions):
         self.data: Any = None
         if self.vectors in (AUTO, NONE):
             for name in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):
-                if name in _changed(self):
+                if getattr(self, name) != getattr(RunArguments, name):
                     raise ValueError(f"{name} cannot be combined with vectors={self.vectors}; leave one of them out.")
         if self.teacher_text and not self.teacher:
             raise ValueError("teacher_text needs a model that labels it; name one with teacher.")
         if self.model_name_or_path is None:
             for name in ("train_only", "keep_labels"):
-                if name in _changed(self):
+                if getattr(self, name) != getattr(RunArguments, name):
                     raise ValueError(f"{name} needs a model to continue from; name one with model_name_or_path.")
 
 
@@ -293,16 +293,10 @@ class TaggerTrainingArguments(TrainingArguments):
             raise ValueError("warmup_steps needs another lr_scheduler_type, such as constant_with_warmup.")
         if self.early_stopping and self.eval_strategy == "no":
             raise ValueError("early_stopping needs evaluations, but eval_strategy is no; set it to epoch.")
-        processes = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
-        # Without a GPU and without use_cpu, each process of the Trainer would train alone, all into one folder.
-        if processes > 1 and not torch.accelerator.is_available():
+        # Without a GPU and without use_cpu, each process of the Trainer would train alone.
+        if "LOCAL_RANK" in os.environ and not torch.accelerator.is_available():
             self.use_cpu = True
         super().__post_init__()
-        if processes > 1 and self.world_size == 1:
-            raise ValueError(
-                f"{processes} processes were started but the Trainer sees only one: each would train alone, into the "
-                "same folder. Add --use_cpu, or start one process."
-            )
         if self.device.type != "cuda":
             self.dataloader_pin_memory = False
         elif self.dataloader_pin_memory:
@@ -459,17 +453,16 @@ def as_words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def take_options_from_model(run: RunArguments, explicit: Collection[str] | None = None) -> None:
+def take_options_from_model(run: RunArguments, explicit: Collection[str]) -> None:
     """Read config and tokenizer of the model that a run continues from, and set the options that follow from them.
 
     Args:
         run: The run; its options and `origin` are set.
-        explicit: The options that the user set; by default, those that differ from their defaults.
+        explicit: The options that the user set.
 
     Raises:
         ValueError: If one of them contradicts the model.
     """
-    explicit = _changed(run) if explicit is None else explicit
     for name in ("context", "composed"):
         if name in explicit:
             raise ValueError(f"{name} cannot be added to an existing model; leave it out, or train a new model.")
@@ -511,12 +504,3 @@ def check_same(name: str, value: Any, old: Any) -> None:
             f"{name}={value!r} does not fit the existing model, whose {name} is {old!r}; leave the option out, or "
             "train a new model without model_name_or_path."
         )
-
-
-def _changed(options: Any) -> set[str]:
-    """Return the names of the options that differ from their defaults."""
-    defaults = (
-        (entry.name, entry.default if entry.default_factory is MISSING else entry.default_factory())
-        for entry in fields(options)
-    )
-    return {name for name, default in defaults if getattr(options, name) != default}

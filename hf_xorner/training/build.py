@@ -22,16 +22,8 @@ from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer, known_forms, may_be_known
 from ..models.word_ids import RESERVED_CHARACTER_TYPES, WordPieces, character_ids, code_points
 from ..registration import CONFIGS
-from ..vectors.distill import (
-    AUTO,
-    NONE,
-    Composition,
-    PretrainedEncoder,
-    compose_cached,
-    packaged_composition,
-    read_composition,
-    read_encoder,
-)
+from ..vectors import distill
+from ..vectors.distill import AUTO, NONE, Composition, PretrainedEncoder
 from ..vectors.formats import Vectors, read_vectors
 from ..vectors.lookup import look_up
 from .arguments import HEAD, RunArguments, check_same, settings_of, use_of_vectors
@@ -84,11 +76,6 @@ def known_words(tokenizer: WordCharTokenizer) -> list[str]:
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
-def _words_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor:
-    """Return the old ids (words,) of an extended tokenizer's words, looked up with all fallbacks."""
-    return torch.tensor(old.convert_tokens_to_ids(known_words(new)))
-
-
 def _characters_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor:
     """Return the old ids (characters,) of an extended tokenizer's characters."""
     table = character_ids(old.characters, old.init_kwargs["digits"] == "zero")
@@ -130,8 +117,6 @@ def fill_rows(target: Tensor, values: Tensor, indices: OldIndices) -> None:
     for dimension, size in enumerate(values.shape):
         old = indices[dimension] if dimension < len(indices) else None
         if old is None:
-            if size != target.shape[dimension]:
-                raise RuntimeError(f"{tuple(values.shape)} does not fit {tuple(target.shape)} in dimension {dimension}")
             old = torch.arange(size)
         carried = (old >= 0).nonzero().flatten()
         values = values.index_select(dimension, old[carried])
@@ -162,7 +147,8 @@ def _vocabulary_indices(
     new_tokenizer: WordCharTokenizer,
 ) -> dict[str, OldIndices]:
     """Return the `OldIndices` of all tensors that depend on words and characters."""
-    words = _words_before(old_tokenizer, new_tokenizer)
+    # The old ids of the words, looked up with all fallbacks.
+    words = torch.tensor(old_tokenizer.convert_tokens_to_ids(known_words(new_tokenizer)))
     characters = _characters_before(old_tokenizer, new_tokenizer)
     with_own = rows_of_words(words[: trained_words(new.config)], old.config)
     return {
@@ -247,17 +233,19 @@ def build_new(
         config_fields: Fields of the model's config that differ from their defaults.
     """
     config_class = CONFIGS[run.model_type]
-    encoder = read_encoder(run.context) if run.context else None
+    encoder = distill.read_encoder(run.context) if run.context else None
     composition, vectors = None, None
     if run.vectors == AUTO:
-        composition = packaged_composition()
+        composition = distill.packaged_composition()
     elif run.composed_from:
         words = list(dict.fromkeys(chain.from_iterable(sentences)))
-        composition = compose_cached(run.composed_from, words, partial(tqdm, desc="distilling vectors", disable=None))
+        composition = distill.compose_cached(
+            run.composed_from, words, partial(tqdm, desc="distilling vectors", disable=None)
+        )
     elif run.vectors and run.vectors != NONE:
         vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors)
     if run.composed:
-        composition = read_composition(run.composed)
+        composition = distill.read_composition(run.composed)
     names = ("min_count", "casing", "digits", "fallback", "max_word_pieces")
     tokenizer = WordCharTokenizer.from_corpus(
         sentences,

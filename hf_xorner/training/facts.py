@@ -120,12 +120,11 @@ def options_of(
         training: The Trainer's arguments, before the Trainer changes them.
         config_fields: The fields of the model's config that were set.
     """
-    defaults = {
-        **{entry.name: entry.default for entry in fields(CONFIGS[run.model_type])},
-        **(TaggerTrainingArguments(use_cpu=training.use_cpu).to_dict() | {"use_cpu": False}),
-        **asdict(RunArguments()),
-        "model_type": "",
-    }
+    kinds = (CONFIGS[run.model_type], TaggerTrainingArguments)
+    defaults = {entry.name: entry.default for kind in kinds for entry in fields(kind)}
+    defaults |= {**asdict(RunArguments()), "model_type": ""}
+    # The Trainer sets some of its options itself. The options of this package have an entry `bounds`.
+    not_set = {entry.name for entry in fields(training) if "bounds" not in entry.metadata} - run.explicit
     values = {**config_fields, **training.to_dict(), **asdict(run)}
     always = CHOSEN if run.model_name_or_path is None else ()
     if always:
@@ -133,7 +132,7 @@ def options_of(
     return {
         name: _without_folder(plain(value), run.data_dir) if name in (*INPUTS, "dataset", "more_data") else plain(value)
         for name, value in sorted(values.items())
-        if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
+        if name not in _OF_THE_MACHINE | not_set and not name.startswith(_PREFIXES)
         if not (name == "dataset" and run.texts_alone)
         if (name in always and value is not None) or plain(value) != plain(defaults.get(name))
     }
@@ -168,12 +167,28 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
     return inputs
 
 
-def _data_facts(
-    run: RunArguments, corpus: DatasetDict, fingerprint: str, held_out: HeldOut | None, more: Sequence[Dataset]
+def facts_before(
+    trainer: Trainer,
+    corpus: DatasetDict,
+    fingerprint: str,
+    run: RunArguments,
+    options: dict[str, Any],
+    command: str,
+    held_out: HeldOut | None,
+    more: Sequence[Dataset],
 ) -> dict[str, Any]:
-    """Return the names, fingerprints and counts of the data; see `facts_before`.
+    """Return the facts that are known before training.
 
-    The counts of the split `train` include the further corpora; the fingerprint of the corpus does not.
+    Args:
+        trainer: The trainer.
+        corpus: The splits.
+        fingerprint: The fingerprint of the corpus without further corpora.
+        run: The arguments of the run.
+        options: See `options_of`.
+        command: See `command_of`.
+        held_out: The part of the training data that was held out for validation.
+        more: The training sentences of each corpus of `more_data`; they are the last ones of the split `train`, whose
+            counts include them.
     """
     counts = ("sentences", "tokens", "entities", "per_type", "per_tag")
     data: dict[str, Any] = {
@@ -197,38 +212,13 @@ def _data_facts(
             }
             for name, train in zip(run.more_data, more, strict=True)
         ]
-    return data
-
-
-def facts_before(
-    trainer: Trainer,
-    corpus: DatasetDict,
-    fingerprint: str,
-    run: RunArguments,
-    options: dict[str, Any],
-    command: str,
-    held_out: HeldOut | None,
-    more: Sequence[Dataset],
-) -> dict[str, Any]:
-    """Return the facts that are known before training.
-
-    Args:
-        trainer: The trainer.
-        corpus: The splits.
-        fingerprint: The fingerprint of the corpus without further corpora.
-        run: The arguments of the run.
-        options: See `options_of`.
-        command: See `command_of`.
-        held_out: The part of the training data that was held out for validation.
-        more: The training sentences of each corpus of `more_data`; they are the last ones of the split `train`.
-    """
     device = trainer.args.device
     return {
         "recipe": run.recipe,
         "command": command,
         "options": options,
         "inputs": input_facts(run),
-        "data": _data_facts(run, corpus, fingerprint, held_out, more),
+        "data": data,
         "hardware": {
             "device": device.type,
             "name": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),

@@ -242,7 +242,7 @@ class TrainingRun(NamedTuple):
 
     def _leave_one_checkpoint(self, folder: Path) -> None:
         """Delete all checkpoints but the best, or else the last, unless the user set their number."""
-        if "save_total_limit" not in (self.run.explicit or ()):
+        if "save_total_limit" not in self.run.explicit:
             best = Path(self.trainer.state.best_model_checkpoint or "").name
             for path in sorted(numbered_checkpoints(folder), key=lambda path: path.name == best)[:-1]:
                 shutil.rmtree(path)
@@ -306,8 +306,7 @@ def choose_options(
 ) -> dict[str, Any]:
     """Set the options in `facts.CHOSEN` and early stopping unless the user has set them, and return them.
 
-    Nothing is set for a recipe, for a model that training continues from if it has all labels, or for arguments that
-    are not from `arguments_of`.
+    Nothing is set for a recipe, or for a model that training continues from if it has all labels.
 
     Args:
         run: The arguments of the run; changed.
@@ -317,7 +316,7 @@ def choose_options(
         train: The training data.
     """
     known = run.origin and set(train.features[TAGS].feature.names) <= set(run.origin[0].labels)
-    if run.explicit is None or run.recipe is not None or known:
+    if run.recipe is not None or known:
         return {}
     chosen: dict[str, Any] = {}
     if "per_device_train_batch_size" not in run.explicit:
@@ -344,23 +343,22 @@ def _choose_start(run: RunArguments, fields: dict[str, Any], train: Dataset) -> 
     The model is the package's, for English text with a type that it knows, unless an option of the model is set.
     """
     chosen: dict[str, Any] = {}
-    explicit = run.explicit or set()
     if not run.vectors:
         english = is_english(chain.from_iterable(train[TOKENS]))
         shared = {*load_config(START).labels[1:]} & {*train.features[TAGS].feature.names}
-        if english and shared and not fields and not OPTIONS_OF_A_MODEL & explicit:
+        if english and shared and not fields and not OPTIONS_OF_A_MODEL & run.explicit:
             chosen["model_name_or_path"] = run.model_name_or_path = START
-            take_options_from_model(run, explicit)
+            take_options_from_model(run, run.explicit)
             return chosen
         chosen["vectors"] = run.vectors = AUTO if english else NONE
     if run.vectors != NONE:
         return chosen
     # Forms of a word share a vector, and words seen once train the vector of unknown words.
     for name, value in (("casing", "lower"), ("digits", "zero")):
-        if name not in explicit:
+        if name not in run.explicit:
             chosen[name] = value
             setattr(run, name, value)
-    if "singleton_dropout" not in explicit and not CONFIGS[run.model_type].singleton_dropout:
+    if "singleton_dropout" not in run.explicit and not CONFIGS[run.model_type].singleton_dropout:
         chosen["singleton_dropout"] = fields["singleton_dropout"] = 0.5
     return chosen
 
@@ -369,21 +367,20 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     """Load the corpus, build or load tokenizer and model, and create the Trainer.
 
     Args:
-        run: The model and the data.
+        run: The model and the data, from `arguments_of`, as the other arguments.
         training: The Trainer's arguments.
         config_fields: Fields of the model's config that differ from their defaults.
 
     Raises:
         ValueError: If options contradict each other, the data or the model.
     """
-    check_output(run, training)
     if not run.model_name_or_path:
         # Raises an error about a field before data and vectors are read.
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
-    elif run.origin is None:  # the arguments are not from `arguments_of`
-        take_options_from_model(run)
     teachers = teachers_of(run.teacher, training.device, run.teacher_types, run.teacher_min_score)
-    if run.composed_from is None and _may_take_pieces(run):
+    named = run.vectors or run.composed or run.context or run.model_name_or_path or run.recipe
+    if run.composed_from is None and not named:
+        # The student's vectors may be those of its teacher's pieces.
         run.composed_from = next((teacher.source for teacher in teachers if isinstance(teacher, StockTeacher)), None)
     if run.texts_alone:
         texts = read_texts(run.teacher_text, WordCharTokenizer.from_corpus([]).tokenize)
@@ -457,12 +454,6 @@ def _with_more_columns(
     return with_context_states(corpus, context.to(training.device), start.tokenizer)
 
 
-def _may_take_pieces(run: RunArguments) -> bool:
-    """Return True if the student's vectors may be those of its teacher's pieces: nothing else is named."""
-    named = run.vectors or run.composed or run.context or run.model_name_or_path or run.recipe
-    return run.explicit is not None and not named
-
-
 def _compare_words(train: Dataset, tokenizer: WordCharTokenizer, source: str) -> None:
     """Log a warning if the tokenizer divides texts into other words than those of the corpus, as often in Chinese."""
     words = Counter(chain.from_iterable(train[:1000][TOKENS]))
@@ -487,10 +478,10 @@ def each_run(
     """Yield the run of each seed, or the only run, ready to be trained; all output folders are checked first."""
     pairs = [(copy(run), copy(training)) for _ in run.seeds] or [(run, training)]
     for seed, (of_seed, settings) in zip(run.seeds, pairs, strict=False):
-        of_seed.seeds, settings.seed = [], seed
+        of_seed.seeds, of_seed.explicit, settings.seed = [], run.explicit | {"seed"}, seed
         settings.output_dir = folder_of(str(training.output_dir), seed)
-    for pair in pairs if run.seeds else ():
-        check_output(*pair)  # before the first is trained; `prepare` checks a single run
+    for pair in pairs:
+        check_output(*pair)
     for pair in pairs:
         ready = prepare(*pair, config_fields)
         yield ready

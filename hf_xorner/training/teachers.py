@@ -17,7 +17,16 @@ from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokeni
 from transformers.models.auto.modeling_auto import MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES
 from transformers.utils import SAFE_WEIGHTS_NAME, cached_file
 
-from ..corpora.schemes import EDGE, UNLABELLED_TAG, entity_type, iob2_of, is_chunked, label_names, with_new_type
+from ..corpora.schemes import (
+    EDGE,
+    UNLABELLED_TAG,
+    entity_type,
+    iob2_of,
+    iob2_of_one,
+    is_chunked,
+    label_names,
+    with_new_type,
+)
 from ..errors import DataError, why_not_loaded
 from ..files import file_fingerprint, model_folder
 from ..loading import check_size, moved, read_settings, without_reports
@@ -34,7 +43,6 @@ GLINER, SPACY = "gliner:", "spacy:"
 _LEAST_SCORE = 0.1
 #: Pieces that two windows of a long sentence share, and the share of unknown words with which a teacher is refused.
 _OVERLAP, _MOST_UNKNOWN = 64, 0.2
-_PREFIX = re.compile(r"([BIESLUM])[-_](.+)")
 
 
 class Teacher(ABC):
@@ -58,7 +66,10 @@ class Teacher(ABC):
 
     @abstractmethod
     def probabilities(self, sentences: Sequence[Sequence[str]]) -> Tensor:
-        """Return the probabilities of the labels of each word, (B, T, L), padded on the right; NaN if unknown."""
+        """Return the probabilities of the labels of each word, (B, T, L), padded on the right; NaN if unknown.
+
+        Each sentence has at least one word.
+        """
 
     @cached_property
     def _memory(self) -> dict[str, Tensor]:
@@ -67,13 +78,13 @@ class Teacher(ABC):
     def remembered(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """Return `probabilities` to half precision; each sentence is labelled once."""
         keys = ["\0".join(words) for words in sentences]
-        new = {key: words for key, words in zip(keys, sentences, strict=True) if key not in self._memory}
+        new = {key: words for key, words in zip(keys, sentences, strict=True) if words and key not in self._memory}
         if new:
             for key, words, rows in zip(new, new.values(), self.probabilities(list(new.values())), strict=True):
                 self._memory[key] = rows[: len(words)].half()
-        if not any(sentences):
-            return torch.zeros(len(sentences), 1, len(self.labels))
-        return pad_sequence([self._memory[key].float() for key in keys], batch_first=True)
+        nothing = torch.zeros(1, len(self.labels))
+        rows = [self._memory[key].float() if words else nothing for key, words in zip(keys, sentences, strict=True)]
+        return pad_sequence(rows, batch_first=True)
 
     def _check_language(self, sentences: Sequence[Sequence[str]], unknown: Tensor) -> None:
         """Refuse text with many unknown words or pieces (a mask); the first batch is enough."""
@@ -150,8 +161,6 @@ class OwnTeacher(Teacher):
     @torch.inference_mode()
     def probabilities(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """See `Teacher`."""
-        if not any(sentences):
-            return torch.zeros(len(sentences), 1, len(self.labels))
         return self.model(**self._inputs(sentences)).logits.softmax(-1).cpu()
 
     @torch.inference_mode()
@@ -210,7 +219,7 @@ class StockTeacher(Teacher):
             raise DataError(f"teacher={source!r} has no tokenizer.json; save it with a fast tokenizer.")
         self.model = moved(model.eval(), device)
         self.window = min(self.tokenizer.model_max_length, getattr(config, "max_position_embeddings", 512), 512)
-        tags = [_iob2(name, "O" in names) for name in names]
+        tags = list(map(iob2_of_one, names)) if "O" in names else names
         self.labels = label_names(set(tags), plain="O" not in names)
         number = {label: index for index, label in enumerate(self.labels)}
         self._columns = torch.tensor([number[tag] for tag in tags])
@@ -224,35 +233,34 @@ class StockTeacher(Teacher):
     @torch.inference_mode()
     def probabilities(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """See `Teacher`."""
-        width = max(max(map(len, sentences), default=0), 1)
+        width = max(map(len, sentences))
         found = torch.zeros(len(sentences), width, len(self._columns))
         margins = np.full((len(sentences), width), -1)
-        if any(sentences):
-            encoded = self.tokenizer(
-                list(map(list, sentences)),
-                is_split_into_words=True,
-                padding=True,
-                truncation=True,
-                max_length=self.window,
-                stride=min(_OVERLAP, self.window // 4),
-                return_overflowing_tokens=True,
-                return_tensors="pt",
-            )
-            rows = encoded.pop("overflow_to_sample_mapping").tolist()
-            if self.tokenizer.unk_token_id is not None:
-                self._check_language(sentences, encoded["input_ids"] == self.tokenizer.unk_token_id)
-            inputs = {name: encoded[name].to(self.model.device) for name in self.tokenizer.model_input_names}
-            probabilities = self.model(**inputs).logits.float().softmax(-1).cpu()
-            for window, row in enumerate(rows):
-                words = np.array([-1 if word is None else word for word in encoded.word_ids(window)])
-                first_pieces = np.flatnonzero((words >= 0) & (words != np.append(-1, words[:-1])))
-                words = words[first_pieces]
-                # Of a word in two windows, the one counts where it is further from the border.
-                margin = np.minimum(first_pieces, len(encoded.word_ids(window)) - 1 - first_pieces)
-                better = margin > margins[row, words]
-                words, first_pieces = words[better], first_pieces[better]
-                margins[row, words] = margin[better]
-                found[row, words] = probabilities[window, first_pieces]
+        encoded = self.tokenizer(
+            list(map(list, sentences)),
+            is_split_into_words=True,
+            padding=True,
+            truncation=True,
+            max_length=self.window,
+            stride=min(_OVERLAP, self.window // 4),
+            return_overflowing_tokens=True,
+            return_tensors="pt",
+        )
+        rows = encoded.pop("overflow_to_sample_mapping").tolist()
+        if self.tokenizer.unk_token_id is not None:
+            self._check_language(sentences, encoded["input_ids"] == self.tokenizer.unk_token_id)
+        inputs = {name: encoded[name].to(self.model.device) for name in self.tokenizer.model_input_names}
+        probabilities = self.model(**inputs).logits.float().softmax(-1).cpu()
+        for window, row in enumerate(rows):
+            words = np.array([-1 if word is None else word for word in encoded.word_ids(window)])
+            first_pieces = np.flatnonzero((words >= 0) & (words != np.append(-1, words[:-1])))
+            words = words[first_pieces]
+            # Of a word in two windows, the one counts where it is further from the border.
+            margin = np.minimum(first_pieces, len(encoded.word_ids(window)) - 1 - first_pieces)
+            better = margin > margins[row, words]
+            words, first_pieces = words[better], first_pieces[better]
+            margins[row, words] = margin[better]
+            found[row, words] = probabilities[window, first_pieces]
         outside = self.labels.index("O") if "O" in self.labels else 0
         summed = torch.zeros(*found.shape[:2], len(self.labels)).index_add_(2, self._columns, found)
         summed[torch.from_numpy(margins < 0)] = torch.eye(len(self.labels))[outside]  # words without pieces
@@ -275,8 +283,7 @@ class SpanTeacher(Teacher):
 
     def probabilities(self, sentences: Sequence[Sequence[str]]) -> Tensor:
         """See `Teacher`."""
-        width = max(max(map(len, sentences), default=0), 1)
-        found = torch.zeros(len(sentences), width, len(self.labels))
+        found = torch.zeros(len(sentences), max(map(len, sentences)), len(self.labels))
         found[..., 0] = 1
         for row, spans in enumerate(self.spans([" ".join(words) for words in sentences])):
             ends = np.cumsum([len(word) + 1 for word in sentences[row]])
@@ -434,14 +441,6 @@ def pairs_of(probabilities: Tensor, lengths: Tensor, tags: TagSpace) -> Tensor:
     barred = (tables.barred_transitions, tables.barred_start, tables.barred_end)
     transitions, start, end = (nothing.expand(mask.shape).masked_fill(mask, -torch.inf) for mask in barred)
     return pair_posterior(Chain(emissions, transitions, start, end), lengths)
-
-
-def _iob2(name: str, chunked: bool) -> str:
-    """Return a label of any scheme as IOB2; the type alone, as I-."""
-    prefixed = _PREFIX.fullmatch(name)
-    if not chunked or name == "O":
-        return name
-    return f"{'B' if prefixed[1] in 'BUS' else 'I'}-{prefixed[2]}" if prefixed else f"I-{name}"
 
 
 def _begun(probabilities: Tensor, labels: Sequence[str]) -> Tensor:

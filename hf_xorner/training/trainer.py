@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from shutil import disk_usage
@@ -151,8 +151,6 @@ class TaggerTrainer(Trainer):
         scheduler = super().create_scheduler(num_training_steps, optimizer)
         if of_user or decay is None:
             return scheduler
-        if not isinstance(self.train_dataset, Sized):
-            raise ValueError("epoch_decay counts epochs, so the training data must have a length; they are a stream.")
         _, steps_per_epoch, *_ = self.set_initial_training_values(self.args, self.get_train_dataloader())
         self.lr_scheduler = decay_by_epoch(optimizer or self.optimizer, decay, steps_per_epoch)
         return self.lr_scheduler

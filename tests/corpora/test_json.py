@@ -25,12 +25,15 @@ NEXT = '{"tokens": ["Rain"], "tags": ["O"]}'
         f"\ufeff[{LINE},{NEXT}]",
         json.dumps([json.loads(LINE), json.loads(NEXT)], indent=2),
         f"{LINE}\n{NEXT}\n".replace("tokens", "words").replace("tags", "labels"),
-        LINE.replace(",", ",\n") + NEXT,
         f"{LINE}\n{NEXT}\n".replace('"tags"', '"labels": ["L"], "tags": ["T"], "ner_tags"'),
     ],
 )
 def test_variants_of_a_file_read_the_same(read, content):
     assert read(content, "x.txt") == read(content, "x.jsonl") == EXPECTED
+
+
+def test_an_object_may_have_several_lines(read):
+    assert read(LINE.replace(",", ",\n"), "x.jsonl") == EXPECTED[:1]
 
 
 def test_keys_are_configurable(read, load):

@@ -29,6 +29,7 @@ NOTED = {
     "Latin-1": "Windows-1252",
     "Windows-1252": "Windows-1252",
     "tags first": "column 1",
+    "types alone": "types of entities",
     "features after the tag": "column 1",
     "UNER": "column 2",
     "UNER as it was": "column 2",
@@ -397,7 +398,8 @@ REAL = {
 
 
 @pytest.mark.skipif(not CORPORA, reason="HF_XORNER_CORPORA names no folder of corpora")
-@pytest.mark.parametrize("name", ["wnut17", *(pytest.param(name, marks=pytest.mark.slow) for name in [*REAL][1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
 def test_counts_of_real_corpora(name):  # all of their files are read
     corpus = load_corpus(os.path.join(CORPORA, name) if name == "wikiann-en" else name)
     counts = corpus_statistics(corpus)

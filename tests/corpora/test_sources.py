@@ -222,7 +222,7 @@ def test_a_missing_language_raises_with_the_expected_files(two_languages):
 
 # --- Paths ------------------------------------------------------------------------------------------------------------
 
-ODD_NAMES = ["sp ace", "ünï", "gl[o]b*?", "per%20cent", "#hash", "~", "-", "new\nline", "s3:x", "a::b", "{a}", "..."]
+ODD_NAMES = ["ünï cöde", "gl[o]b*?", "per%20cent", "#hash", "~", "new\nline", "a::b", "{a}"]
 
 
 @pytest.mark.parametrize("odd", ODD_NAMES)
@@ -324,13 +324,6 @@ def test_numbered_parts_are_joined_in_order(tmp_path, inside):
     parts(tmp_path / "in" / inside, "train", [2, 0, 1], count=3)
     parts(tmp_path / "in" / inside, "test", [0], count=1)
     assert words(load_corpus(tmp_path / "in")) == {"train": ["train0", "train1", "train2"], "test": ["test0"]}
-
-
-def test_numbered_files_of_one_split_are_refused(tmp_path):
-    for name in ("train_1.conll", "train_2.conll"):
-        write(tmp_path / "in" / name, GOOD)
-    with pytest.raises(DataError, match=r"train_1\.conll and train_2\.conll"):
-        load_corpus(tmp_path / "in")
 
 
 # --- Which files are read ---------------------------------------------------------------------------------------------

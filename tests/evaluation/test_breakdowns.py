@@ -4,7 +4,7 @@ from itertools import chain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from span_oracle import POLICIES, SCHEMES, TYPES, corpus_spans, in_bioes, pairs, pairs_with_words, ratios_by_loop
+from span_oracle import POLICIES, SCHEMES, TYPES, corpus_spans, in_bioes, pairs, ratios_by_loop
 
 from hf_xorner.evaluation.breakdowns import (
     chunk_tag_recall,
@@ -103,6 +103,14 @@ def test_breakdowns_match_loops_over_the_spans(scheme, data):
     assert_close(per_length(comparison), lengths)
     assert_close(chunk_tag_recall(comparison), chunk_tag_recall_by_loop(tags, predicted_tags, scheme))
     assert confusion(comparison) == confusion_by_loop(gold, predicted, comparison.tag_set.types)
+
+
+@st.composite
+def pairs_with_words(draw):
+    """With few distinct words, so that surface forms come back."""
+    gold, predicted = draw(pairs("iob2"))
+    word = st.sampled_from(["a", "b", "A", "B", "c"])
+    return gold, predicted, [draw(st.lists(word, min_size=len(tags), max_size=len(tags))) for tags in gold]
 
 
 @given(pairs_with_words(), st.sampled_from(POLICIES))

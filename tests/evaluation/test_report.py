@@ -1,6 +1,7 @@
 """The report: its keys, the tables, and the comparison of two systems."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_wrong_sentences_begin_with_the_surest_mistakes():
 
 
 def test_differing_sentences_are_counted_and_shown():
-    other = SYSTEM._replace(predicted=[GOLD[0], ["O", "O"], PREDICTED[2]])
+    other = replace(SYSTEM, predicted=[GOLD[0], ["O", "O"], PREDICTED[2]])
     comparison = compare(SYSTEM, other)
     assert (comparison["better"], comparison["worse"]) == (1, 1)
     assert [row["words"] for row in comparison["sentences"]] == [TOKENS[0], TOKENS[1]]
@@ -81,22 +82,22 @@ def test_report_on_plain_tags():
 def test_malformed_spans_are_counted_under_both_policies(policy):
     tags = [["I-X", "O", "I-X", "I-X", "B-X"], ["B-X", "I-Y"]]
     system = System([["a"] * 5, ["b", "c"]], tags, [["B-X", "O", "B-X", "I-X", "B-X"], ["O", "I-Y"]])
-    assert report(system, policy, resamples=0)["malformed"] == {"gold": 3, "predicted": 1}
-    in_iob1 = report(system, policy, "iob1", resamples=0)
+    assert report(replace(system, policy=policy), resamples=0)["malformed"] == {"gold": 3, "predicted": 1}
+    in_iob1 = report(replace(system, policy=policy, scheme="iob1"), resamples=0)
     assert (in_iob1["malformed"], in_iob1["scheme"]) == ({"gold": 0, "predicted": 0}, "iob1")
 
 
 def test_policy_and_scheme_apply_to_all_scores():
     system = System([["a", "b"]] * 9, [["B-X", "O"]] * 9, [["I-X", "O"]] * 9)
     for policy, score in (("conlleval", 100), ("strict", 0)):
-        figures = report(system, policy, resamples=9)
+        figures = report(replace(system, policy=policy), resamples=9)
         assert figures["f1"] == figures["per_length"]["1"]["f1"] == figures["surface"]["f1"] == score
         assert figures["ci95"]["f1"] == [score, score]
     right = System(system.tokens, system.gold, system.gold)
-    assert compare(system, right, "conlleval")["scores"]["f1"]["difference"] == 0
-    assert compare(system, right, "strict")["scores"]["f1"]["difference"] == -100
-    assert compare(system, right, "strict", "iob1")["scores"]["f1"]["difference"] == 0
-    assert "ci95" not in report(system, "strict", "iob1", resamples=0)
+    assert compare(system, right)["scores"]["f1"]["difference"] == 0
+    assert compare(replace(system, policy="strict"), right)["scores"]["f1"]["difference"] == -100
+    assert compare(replace(system, policy="strict", scheme="iob1"), right)["scores"]["f1"]["difference"] == 0
+    assert "ci95" not in report(replace(system, policy="strict", scheme="iob1"), resamples=0)
 
 
 def test_the_tables_show_the_scores():

@@ -86,7 +86,7 @@ def test_predictions_on_unlabelled_words_do_not_change_scores(pair):
         for number, tags in enumerate(predicted)
     ]
     words = [["w"] * len(tags) for tags in gold]
-    whole, reduced = (report(System(words, gold, side), scheme="iob2", resamples=0) for side in (predicted, cleared))
+    whole, reduced = (report(System(words, gold, side, scheme="iob2"), resamples=0) for side in (predicted, cleared))
     assert whole == reduced
 
 

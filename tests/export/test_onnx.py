@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 import tiny_encoders as tiny
 import torch
-from conftest import ARCHITECTURES, REPOSITORY, SENTENCES, VARIANTS, build_model, with_decoders
+from conftest import ARCHITECTURES, REPOSITORY, SENTENCES, VARIANTS, build_model, in_turn
 
 from hf_xorner import Tagger, WordCharTokenizer, load_corpus
 from hf_xorner.cli import main
@@ -101,8 +101,8 @@ def assert_graph_matches(model, batches=BATCHES, exported=None):
 # --- Equal results ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "decoder"), with_decoders(VARIANTS, helpers.DECODERS), ids=str)
-def test_every_architecture_and_decoder_matches_pytorch(kind, decoder, tokenizer):
+@pytest.mark.parametrize(("kind", "decoder"), in_turn(VARIANTS, helpers.DECODERS), ids=str)
+def test_every_variant_and_decoder_matches_pytorch(kind, decoder, tokenizer):
     assert_graph_matches(build_model(kind, tokenizer, score_temperature=1.4, **helpers.DECODERS[decoder]))
 
 

@@ -1,5 +1,7 @@
-"""The examples for Presidio and Label Studio give the entities of the tagger."""
+"""The examples for servers, Presidio and Label Studio give the entities of the tagger."""
 
+import asyncio
+import re
 import runpy
 
 import pytest
@@ -14,6 +16,35 @@ CONFIG = """
   <Text name="text" value="$sentence"/>
 </View>
 """
+
+
+def test_a_server_tags_waiting_requests_together(tagger):
+    pytest.importorskip("fastapi", reason="FastAPI is not installed: pip install fastapi httpx")
+    page = (REPOSITORY / "docs" / "integrations.md").read_text(encoding="utf-8")
+    (code,) = re.search(r"```python\n([^`]*waiting[^`]*?)with TestClient", page).groups()
+    server, sizes = {}, []
+    exec(code, server)
+
+    def counted(texts):
+        sizes.append(len(texts))
+        if "fail" in texts:
+            raise ValueError("fail")
+        return tagger(texts)
+
+    async def answers_to(texts):
+        async with server["lifespan"](server["app"]):
+            cancelled = asyncio.create_task(server["entities"]("cancelled"))
+            await asyncio.sleep(0)
+            cancelled.cancel()
+            return await asyncio.wait_for(asyncio.gather(*map(server["entities"], texts)), 60)
+
+    server["tagger"] = counted
+    texts = TEXTS * 6
+    found = [[entity | {"score": pytest.approx(entity.score, abs=1e-5)} for entity in row] for row in tagger(texts)]
+    assert asyncio.run(answers_to(texts)) == found
+    assert max(sizes) == 64 and len(sizes) <= len(texts) // 64 + 2
+    server["waiting"] = asyncio.Queue()
+    assert all(isinstance(answer, ValueError) for answer in asyncio.run(answers_to(["fail", *TEXTS[:3]])))
 
 
 def test_a_presidio_engine_finds_the_entities_of_the_tagger_and_its_own_patterns(tagger_folder, tagger):

@@ -52,13 +52,38 @@ def piece_ids(name, texts, **options):
     return TOKENIZERS[name](texts, padding=True, return_tensors="pt", **options)["piece_ids"]
 
 
+def windows_of(count, capacity, overlap):
+    """Return (start, end) of the windows over a sentence, and for each piece the windows with the most context."""
+    if not count:
+        return [], []
+    windows, start = [], 0
+    while True:
+        windows.append((start, min(start + capacity, count)))
+        if start + capacity >= count:
+            break
+        start += capacity - overlap
+    homes = []
+    for index in range(count):
+        # The smaller number of pieces before and after this one in a window; the ends of the text have no limit.
+        def around(number, index=index):
+            first, last = windows[number]
+            before = index - first if number else count
+            after = last - 1 - index if number < len(windows) - 1 else count
+            return min(before, after)
+
+        holding = [number for number, (first, last) in enumerate(windows) if first <= index < last]
+        best = max(map(around, holding))
+        homes.append([number for number in holding if around(number) == best])
+    return windows, homes
+
+
 @torch.no_grad()
 def reference_features(model, name, rows):
     """The feature of every word of one sentence: rows of its words' pieces, padding and all."""
     config = model.config
     pieces = [index - 1 for row in rows for index in row if index]
     room = config.context_window - len(config.context_prefix) - len(config.context_suffix)
-    windows, homes = tiny.windows_of(len(pieces), room, config.context_overlap)
+    windows, homes = windows_of(len(pieces), room, config.context_overlap)
     read = []
     for first, last in windows:
         ids = [*config.context_prefix, *pieces[first:last], *config.context_suffix]
@@ -89,7 +114,7 @@ def test_windows_match_a_plain_count(counts, capacity, data):
     actual = Windows.of(torch.tensor(counts, dtype=torch.long), capacity, overlap)
     first, size, home, position, begins = [], [], [], [], 0
     for count in counts:
-        windows, homes = tiny.windows_of(count, capacity, overlap)
+        windows, homes = windows_of(count, capacity, overlap)
         for piece, best in enumerate(homes):
             chosen = int(actual.home[len(home)]) - len(first)
             assert chosen in best

@@ -3,13 +3,9 @@
 import helpers
 import pytest
 import torch
-from conftest import TAG_SCORING, VARIANTS, build_model, without_dropout
+from conftest import TAG_SCORING, VARIANTS, build_model, in_turn, without_dropout
 
-#: Each variant with one decoder, in turn.
-PAIRS = [
-    (variant, list(helpers.DECODERS)[number % len(helpers.DECODERS)] if variant in TAG_SCORING else "softmax")
-    for number, variant in enumerate(VARIANTS)
-]
+PAIRS = in_turn(VARIANTS, helpers.DECODERS)
 
 
 def step(model, batch, **options):

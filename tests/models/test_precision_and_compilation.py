@@ -1,23 +1,18 @@
 """Half precision, compiled graphs and other devices match float32 on a CPU."""
 
-import itertools
-
 import helpers
 import pytest
 import torch
-from conftest import ARCHITECTURES, VARIANTS, build_model, has_field, with_decoders, without_dropout
-
-# Compiling with inductor takes long: every architecture has one decoder, in turn.
-PAIRS = list(zip(ARCHITECTURES, itertools.cycle(helpers.DECODERS)))
+from conftest import ARCHITECTURES, VARIANTS, build_model, has_field, in_turn, without_dropout
 
 
-@pytest.fixture(params=with_decoders(VARIANTS, helpers.DECODERS), ids="-".join)
+@pytest.fixture(params=in_turn(VARIANTS, helpers.DECODERS), ids="-".join)
 def model(request, tokenizer):
     variant, decoder = request.param
     return build_model(variant, tokenizer, **without_dropout(variant), **helpers.DECODERS[decoder])
 
 
-@pytest.fixture(params=PAIRS, ids=" ".join)
+@pytest.fixture(params=in_turn(ARCHITECTURES, helpers.DECODERS), ids="-".join)
 def one_of_each(request, tokenizer):
     model_type, decoder = request.param
     fields = helpers.DECODERS[decoder]
@@ -63,7 +58,7 @@ def assert_compiled_is_eager(model, backend):
 
 
 @pytest.mark.slow
-def test_every_architecture_and_decoder_compiled_matches_eager_mode(model):
+def test_every_variant_and_decoder_compiled_matches_eager_mode(model):
     assert_compiled_is_eager(model, "aot_eager")
 
 

@@ -130,9 +130,10 @@ def test_sentences_are_split_into_the_expected_words(name):
     assert words(text) == expected.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "apart", "printed"),
-    [("wnut17", 98.1, 91.2), pytest.param("conll2003", 98.7, 98.7, marks=pytest.mark.slow)],
+    [("wnut17", 98.1, 91.2), ("conll2003", 98.7, 98.7)],
 )
 def test_real_sentences_are_split_as_their_annotators_did(corpora, name, apart, printed):
     """In percent of sentences, whose words stand apart, or whose marks follow the word before as they do in print."""
@@ -215,6 +216,7 @@ def seconds(text):
     return time.process_time() - start
 
 
+@pytest.mark.slow
 def test_adversarial_texts_take_linear_time():
     length = 20_000
     # "’" is the slowest unit in linear time: 20 times as long as for 1,000 characters; quadratic: 70 times and more
@@ -225,6 +227,7 @@ def test_adversarial_texts_take_linear_time():
         assert any(seconds(text) < limit for _ in range(5)), (before, unit, after)
 
 
+@pytest.mark.slow  # words of millions of characters
 def test_very_long_words_are_whole_up_to_ten_thousand_characters_and_never_an_error():
     for unit in ("x", "é", "к", "x-y", "1,0"):
         long = unit * (10_000 // len(unit))

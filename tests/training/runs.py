@@ -4,7 +4,9 @@ from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
 from transformers import TrainingArguments
 
-from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments, parse, prepare
+from hf_xorner.training.arguments import TaggerTrainingArguments, parse
+from hf_xorner.training.run import each_run
+from hf_xorner.training.trainer import TaggerTrainer
 
 QUIET = {"use_cpu": True, "disable_tqdm": True}
 
@@ -19,7 +21,7 @@ def words_of(**options):
 
 def ready(corpus, out, *words, **options):
     """A run that is ready to be trained; words of a command line override options."""
-    return prepare(*parse([*words_of(dataset=corpus, output_dir=out, **options), *map(str, words)]))
+    return next(each_run(*parse([*words_of(dataset=corpus, output_dir=out, **options), *map(str, words)])))
 
 
 def settings(folder, **options):

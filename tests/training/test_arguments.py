@@ -4,12 +4,9 @@ import math
 from pathlib import Path
 
 import pytest
-import torch
 from helpers import fault, ok
-from transformers import TrainingArguments
 
-from hf_xorner.training import TaggerTrainingArguments, parse
-from hf_xorner.training.arguments import arguments_of, as_words
+from hf_xorner.training.arguments import arguments_of, as_words, parse
 
 
 def test_defaults_are_cross_and_the_xor_corpus():
@@ -134,17 +131,6 @@ def test_contradicting_options_are_refused(tmp_path, options):
 def test_words_that_are_no_values_are_refused(words):
     with pytest.raises(ValueError, match=words.split()[0]):
         parse(words.split())
-
-
-def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    monkeypatch.setattr(TaggerTrainingArguments, "world_size", 1)
-    # As where there is an accelerator of which processes cannot share the work.
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(TrainingArguments, "__post_init__", lambda self: None)
-    with pytest.raises(ValueError, match=r"2 processes were started .* --use_cpu"):
-        TaggerTrainingArguments(str(tmp_path))
 
 
 def test_the_command_prints_one_line_errors_and_leaves_nothing(script, towns, tmp_path):

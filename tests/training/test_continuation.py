@@ -12,8 +12,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.training import RunArguments, parse, prepare
-from hf_xorner.training.arguments import take_options_from_model
+from hf_xorner.training.arguments import RunArguments, take_options_from_model
 from hf_xorner.training.build import build_new, continue_from, extended, known_words
 
 #: GOD is gone, ORG is new, and the others come in another order.
@@ -36,7 +35,7 @@ def saved(folder, kind, tokenizer, **fields):
 def continued(folder, sentences=NEW_SENTENCES, labels=NEW_LABELS, fields=None, **options):
     torch.manual_seed(1)
     run = RunArguments(model_name_or_path=str(folder), **options)
-    take_options_from_model(run)
+    take_options_from_model(run, options)
     start = continue_from(run, sentences, list(labels), fields or {})
     return start.model.eval(), start.tokenizer
 
@@ -259,7 +258,7 @@ def trained(corpora_of_types, tmp_path_factory):
     return model_of
 
 
-@pytest.mark.parametrize("kind", ["stack-lstm", "att-bilstm-cnn"])
+@pytest.mark.parametrize("kind", ["stack-lstm", "id-cnn"])
 def test_training_only_the_head(kind, trained, corpora_of_types, tmp_path):
     source = trained(kind)
     options = [FROM, source, "--train_only", "head", "--num_train_epochs", 1]
@@ -298,7 +297,7 @@ def test_new_types_words_and_characters_are_learned(trained, corpora_of_types, t
     [
         ("--hidden_size 200", "hidden_size=200 does not fit the existing model, whose hidden_size is 16"),
         ("--char_widths 1 2", "char_widths=.* does not fit"),
-        ("--model_type cross-bilstm-cnn", "model_type='cross-bilstm-cnn' does not fit .* is 'att-bilstm-cnn'"),
+        ("--model_type cross-bilstm-cnn", "model_type='cross-bilstm-cnn' does not fit .* is 'id-cnn'"),
         ("--fallback lower", r"fallback=\['lower'\] does not fit the existing model, whose fallback is \[\]"),
         ("--vectors v.txt", "trained without pretrained word vectors"),
         ("--context x", "context cannot be added"),
@@ -306,19 +305,17 @@ def test_new_types_words_and_characters_are_learned(trained, corpora_of_types, t
 )
 def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types, tmp_path, options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        prepared(corpora_of_types["B"], tmp_path, FROM, trained("att-bilstm-cnn"), *options.split())
+        prepared(corpora_of_types["B"], tmp_path, FROM, trained("id-cnn"), *options.split())
 
 
 def test_default_options_come_from_the_model(tmp_path, corpora_of_types):
     lower = WordCharTokenizer.from_corpus(SENTENCES, casing="lower", max_word_chars=10, fallback=["zero"])
     saved(tmp_path / "old", "grn", lower)
-    _, training, _ = parse(["--output_dir", str(tmp_path / "new"), "--use_cpu", "true"])
-    run = RunArguments(model_name_or_path=str(tmp_path / "old"), dataset=str(corpora_of_types["B"]))
-    ready = prepare(run, training, {})
-    assert (run.model_type, run.casing, run.fallback) == ("grn", "lower", ["zero"])
+    ready = prepared(corpora_of_types["B"], tmp_path / "new", FROM, tmp_path / "old")
+    assert (ready.run.model_type, ready.run.casing, ready.run.fallback) == ("grn", "lower", ["zero"])
     assert ready.trainer.processing_class.init_kwargs["casing"] == "lower"
     with pytest.raises(ValueError, match="digits='zero' does not fit"):
-        prepare(RunArguments(model_name_or_path=str(tmp_path / "old"), digits="zero"), training, {})
+        prepared(corpora_of_types["B"], tmp_path / "new", FROM, tmp_path / "old", "--digits", "zero")
 
 
 def test_overwriting_the_model_or_the_corpus_is_refused(tokenizer, tmp_path, corpora_of_types):

@@ -13,7 +13,7 @@ from runs import ready
 
 from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import corpus_fingerprint
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 from hf_xorner.training.facts import command_of, input_facts, options_of, read_facts
 
 TINY = {"hidden_size": 4, "word_dim": 4, "max_steps": 2}
@@ -53,23 +53,11 @@ def facts(trained):
 
 def test_options_of_the_user_and_of_the_size_of_the_data_are_recorded(facts):
     assert facts["recipe"] is None and facts["seed"] == 3
-    assert facts["options"] == {
-        "casing": "keep",
-        "dataset": "towns",
-        "decoder": "crf",
-        "digits": "keep",
-        "fallback": ["lower"],
-        "hidden_size": 8,
-        "learning_rate": 0.02,
-        "model_type": "cross-bilstm-cnn",
-        "num_train_epochs": 4.0,
-        "per_device_train_batch_size": 8,
-        "seed": 3,
-        "singleton_dropout": 0.0,
-        "use_cpu": True,
-        "vectors": "vectors.txt",
-        "vectors_as": "beside",
-    }
+    options = {"dataset": "towns", "vectors": "vectors.txt", "vectors_as": "beside", "fallback": ["lower"], "seed": 3}
+    options |= {"hidden_size": 8, "learning_rate": 0.02, "num_train_epochs": 4.0, "per_device_train_batch_size": 8}
+    options |= {"model_type": "cross-bilstm-cnn", "decoder": "crf", "use_cpu": True}
+    chosen = {"casing": "keep", "digits": "keep", "singleton_dropout": 0.0}
+    assert facts["options"] == options | chosen
     assert facts["versions"].keys() == {"python", "torch", "transformers", "datasets", "hf_xorner"}
 
 

@@ -2,14 +2,14 @@
 
 import threading
 from contextlib import nullcontext
-from functools import partial
 
 from helpers import fault, lock_holder
 from transformers import TrainerCallback
 
 from hf_xorner.files import LockedError
-from hf_xorner.training import parse, prepare, run
-from hf_xorner.training.run import LOCK
+from hf_xorner.training import run
+from hf_xorner.training.arguments import parse
+from hf_xorner.training.run import LOCK, prepare
 
 SMALL = ["--hidden_size", "4", "--word_dim", "4", "--num_train_epochs", "1", "--use_cpu", "true"]
 SMALL += ["--per_device_train_batch_size", "8", "--disable_tqdm", "true"]
@@ -45,7 +45,7 @@ def test_a_second_run_is_refused_while_the_first_trains(towns, tmp_path):
     second, third = prepare(*parse([*options, "--seed", "1"])), parse(options)
     first = prepare(*parse(options))
     started = DuringTraining(second.train)
-    prepared = DuringTraining(partial(prepare, *third))
+    prepared = DuringTraining(lambda: next(run.each_run(*third)))
     first.trainer.add_callback(started)
     first.trainer.add_callback(prepared)
     first.train()

@@ -6,8 +6,8 @@ import torch
 from runs import labelled, make_trainer
 from transformers import TrainerCallback
 
-from hf_xorner.training import TaggerTrainer
 from hf_xorner.training.optimization import Nadam, NoDenormals
+from hf_xorner.training.trainer import TaggerTrainer
 
 SHAPES = [(3, 4), (5,), (), (2, 1, 3)]
 
@@ -155,7 +155,7 @@ def test_momentum_does_not_become_denormal(trainer_of):
 
 @pytest.mark.parametrize(
     ("options", "steps", "steps_per_epoch"),
-    [({}, 15, 5), ({"num_train_epochs": 2.5}, 13, 5), ({"max_steps": 4, "gradient_accumulation_steps": 4}, 4, 2)],
+    [({"num_train_epochs": 2.5}, 13, 5), ({"max_steps": 4, "gradient_accumulation_steps": 4}, 4, 2)],
     ids=str,
 )
 def test_the_learning_rate_decays_by_epoch(trainer_of, options, steps, steps_per_epoch):
@@ -205,7 +205,7 @@ STOPPING = {
 SCORES = [10, 30, 20, 30, 31, 5, 6, 7, 99]
 
 
-@pytest.mark.parametrize(("patience", "epochs"), [(0, 9), (1, 3), (3, 8)])
+@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (3, 8)])
 def test_early_stopping(trainer_of, patience, epochs):
     trainer, _ = trainer_of(early_stopping=patience, size=4, **STOPPING)
     scored(trainer, SCORES).train()

@@ -7,8 +7,7 @@ from conftest import REPOSITORY
 
 from hf_xorner.papers.tables import read_table
 from hf_xorner.registration import CONFIGS
-from hf_xorner.training import parse
-from hf_xorner.training.arguments import arguments_of
+from hf_xorner.training.arguments import arguments_of, parse
 from hf_xorner.training.build import build_new
 from hf_xorner.training.recipes import read_recipe, recipe_names, table_names
 
@@ -68,7 +67,6 @@ def test_later_keys_override_and_null_resets(tmp_path):
 
 def test_faulty_recipes_are_refused_with_their_name(tmp_path):
     for files, sentence in (
-        ({"a": "extends: b.yaml", "b": "extends: a.yaml"}, "extends itself: a extends b extends a"),
         ({"a": "extends: li2020/bas"}, "the nearest names are li2020/base"),
         ({"a": "1: 2"}, "does not map options to values"),
         ({"a": "b: &x [1]\nc: [*x, *x]"}, "a.yaml is not valid YAML: aliases"),

@@ -9,16 +9,25 @@ import pytest
 import torch
 from conftest import REPOSITORY
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
-from helpers import TORCHRUN, accelerate, fault, ok
+from helpers import fault, ok
+from processes import free_port
 from runs import ready
 from safetensors.torch import load_file
 
 from hf_xorner import Tagger, train
-from hf_xorner.training import TrainingError, parse, prepare
-from hf_xorner.training.run import checkpoints_in
+from hf_xorner.errors import TrainingError
+from hf_xorner.training.arguments import parse
+from hf_xorner.training.run import checkpoints_in, prepare
 
 TRAIN = str(REPOSITORY / "scripts" / "train.py")
-LAUNCHERS = {"torchrun": lambda: TORCHRUN, "accelerate": accelerate}
+#: The arguments of the interpreter that start a script in two processes.
+LAUNCHERS = {
+    "torchrun": lambda: ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"],
+    "accelerate": lambda: [
+        *("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"),
+        *("--main_process_port", str(free_port())),
+    ],
+}
 
 
 def test_the_script_without_arguments_trains_scores_saves_and_tags(default_run):
@@ -43,7 +52,7 @@ def test_two_processes_train_on_a_folder_of_columns(launcher, towns, tmp_path):
     options += ["--word_dim", "16", "--num_train_epochs", "8", "--per_device_train_batch_size", "4"]
     options += ["--learning_rate", "0.01", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
     options += ["--disable_tqdm", "true"]
-    command = [sys.executable, *LAUNCHERS[launcher](), TRAIN, *options]
+    command = [sys.executable, "-m", *LAUNCHERS[launcher](), TRAIN, *options]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert result.returncode == 0, result.stderr[-3000:]
     printed = result.stdout

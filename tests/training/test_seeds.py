@@ -6,7 +6,7 @@ import statistics
 import pytest
 from helpers import ok
 
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 
 
 def words_for(corpus, out, *options):
@@ -28,11 +28,13 @@ def f1_of(folder, split):
     return json.loads((folder / "facts.json").read_text())["scores"][split]["f1"]
 
 
-def test_each_seed_matches_a_single_run(train, tmp_path):
-    printed = train(tmp_path / "both", "--seeds", "3", "4").splitlines()
-    train(tmp_path / "alone", "--seed", "4")
+def test_each_seed_matches_a_single_run_and_seeds_can_be_added(train, tmp_path):
     third, fourth = tmp_path / "both" / "seed-3", tmp_path / "both" / "seed-4"
-    assert weights(fourth) == weights(tmp_path / "alone") != weights(third)
+    train(tmp_path / "both", "--seeds", "3", "--resume")
+    before = weights(third)
+    printed = train(tmp_path / "both", "--seeds", "3", "4", "--resume_from_checkpoint", "true").splitlines()
+    train(tmp_path / "alone", "--seed", "4")
+    assert weights(third) == before != weights(fourth) == weights(tmp_path / "alone")
     facts = [json.loads((folder / "facts.json").read_text()) for folder in (fourth, tmp_path / "alone")]
     assert facts[0]["seed"] == 4 and facts[0]["command"] == facts[1]["command"]
     for split in ("validation", "test"):
@@ -41,14 +43,6 @@ def test_each_seed_matches_a_single_run(train, tmp_path):
         assert [split, "F1", *(f"{value:.2f}" for value in expected)] in [line.split() for line in printed]
     best = fourth if f1_of(fourth, "validation") > f1_of(third, "validation") else third
     assert any(line.endswith(f" {best}") for line in printed)
-
-
-def test_seeds_can_be_resumed_and_added(train, tmp_path):
-    train(tmp_path / "out", "--seeds", "3", "--resume")
-    before = weights(tmp_path / "out" / "seed-3")
-    train(tmp_path / "out", "--seeds", "3", "4", "--resume_from_checkpoint", "true")
-    assert weights(tmp_path / "out" / "seed-3") == before
-    assert (tmp_path / "out" / "seed-4" / "model.safetensors").is_file()
 
 
 def test_options_incompatible_with_several_seeds_are_refused(tmp_path):

@@ -8,7 +8,6 @@ import torch
 from hf_xorner import Tagger
 from hf_xorner.training.batches import TEACHER_PAIRS
 from hf_xorner.training.data import read_texts
-from hf_xorner.training.facts import read_facts
 from hf_xorner.training.teachers import OwnTeacher
 
 CPU = torch.device("cpu")
@@ -115,24 +114,6 @@ def test_a_teacher_of_other_types_is_refused(folder, tmp_path):
     (tmp_path / "train.txt").write_text("Ann B-PERSON\nsleeps O\n")
     with pytest.raises(ValueError, match=r"has the labels .*, without B-PERSON of the student; name a teacher with"):
         runs.ready(tmp_path, tmp_path / "student", teacher=folder / "teacher-1", hold_out=0, **SMALL)
-
-
-def test_a_command_trains_with_teachers(folder, script, tmp_path):
-    (tmp_path / "student.yaml").write_text("model_type: lstm-crf\nhidden_size: 8\nword_dim: 6\nnum_train_epochs: 1\n")
-    words = [tmp_path / "student.yaml", "--teacher", folder / "teacher-1", folder / "teacher-2"]
-    words += ["--dataset", folder / "towns"]
-    words += ["--text", folder / "text.txt", "--use_cpu", "true", "--output_dir", tmp_path / "small"]
-    assert "saved in" in helpers.ok(script("train", *words))
-    facts = read_facts(tmp_path / "small")
-    assert {name: entry["name"] for name, entry in facts["inputs"].items()} == {
-        "teacher 1": "teacher-1",
-        "teacher 2": "teacher-2",
-        "teacher_text 1": "text.txt",
-    }
-    # Texts of teachers are no training sentences.
-    assert facts["data"]["splits"]["train"]["sentences"] == 42
-    assert "--teacher teacher-1 teacher-2" in facts["command"]
-    assert str(folder) not in (tmp_path / "small" / "facts.json").read_text()
 
 
 def test_texts_may_be_in_any_format_that_tag_reads(tmp_path):

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForTokenClassification, BertModel
 
 from hf_xorner import Tagger, train
 from hf_xorner.models.tags import TagSpace
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 from hf_xorner.training.facts import read_facts
 from hf_xorner.training.teachers import (
     SpanTeacher,
@@ -26,14 +26,8 @@ from hf_xorner.training.teachers import (
 CPU = torch.device("cpu")
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 TEXT = "".join(f"ann met zeus {number} in oslo .\n" for number in range(30))
-SMALL = {
-    "hidden_size": 8,
-    "char_dim": 4,
-    "char_filters": 4,
-    "num_train_epochs": 1,
-    "use_cpu": True,
-    "disable_tqdm": True,
-}
+SMALL = {"hidden_size": 8, "char_dim": 4, "char_filters": 4}
+SMALL |= {"num_train_epochs": 1, "use_cpu": True, "disable_tqdm": True}
 
 
 def stock(folder, labels=LABELS, positions=64, kind=BertForTokenClassification):
@@ -161,6 +155,7 @@ def test_a_student_learns_from_text_alone(tmp_path, script):
     printed = helpers.ok(script("train", *words))
     assert "agreement with the teacher" in printed
     facts = read_facts(tmp_path / "student")
+    assert {entry["name"] for entry in facts["inputs"].values()} >= {"teacher", "text.txt"}
     assert facts["data"]["source"] == "text.txt" and facts["data"]["splits"]["train"]["sentences"] == 27
     assert facts["options"]["teacher_weight"] == 1 and facts["options"]["quantize"] == "int8"
     assert "--teacher teacher" in facts["command"] and "--dataset" not in facts["command"]

@@ -13,17 +13,8 @@ from datasets.table import InMemoryTable, MemoryMappedTable
 
 from ...errors import DataError, first_line
 from ..source import Input, ReadingOptions, Record, Sentence
-from .json_lines import (
-    DOCUMENT_KEY,
-    POS_KEYS,
-    TAG_KEYS,
-    TOKEN_KEYS,
-    JsonRecord,
-    find_key,
-    names_of_classes,
-    record_of,
-    sentence_of_words,
-)
+from . import json_lines
+from .json_lines import JsonRecord
 
 # Rows of a batch, of labelled data and of records to tag, which may be long.
 _ROWS, _FEW = 1000, 64
@@ -41,7 +32,7 @@ def records_of_table(source: Input) -> Iterator[Record]:
     opened = _opened(source.path)
     batches = opened.with_format("arrow").iter(_FEW) if isinstance(opened, Dataset) else opened.iter_batches(_FEW)
     for number, row in enumerate(row for batch in batches for row in batch.to_pylist()):
-        yield record_of(row, source.reading.token_column, f"{source.path}, row {number}")
+        yield json_lines.record_of(row, source.reading.token_column, f"{source.path}, row {number}")
 
 
 def _opened(path: Path) -> Dataset | pq.ParquetFile:
@@ -93,10 +84,10 @@ def sentences_of_table(dataset: Dataset, source: str, reading: ReadingOptions) -
         DataError: If columns are missing or of other types, a word or tag is empty, or a class has no name.
     """
     names = dataset.column_names
-    tokens = find_key(names, TOKEN_KEYS, reading.token_column, "words", "token_column", source)
-    tags = find_key(names, TAG_KEYS, reading.tag_column, "tags", "tag_column", source)
+    tokens = json_lines.find_key(names, json_lines.TOKEN_KEYS, "token_column", reading, source)
+    tags = json_lines.find_key(names, json_lines.TAG_KEYS, "tag_column", reading, source)
     # Other columns are not read, as they may be large.
-    columns = {*names} & {tokens, tags, *POS_KEYS, DOCUMENT_KEY, reading.pos_column}
+    columns = {*names} & {tokens, tags, *json_lines.POS_KEYS, json_lines.DOCUMENT_KEY, reading.pos_column}
     classes = {name: getattr(dataset.features[name], "feature", None) for name in columns}
     labels = {name: feature.names for name, feature in classes.items() if isinstance(feature, ClassLabel)}
     for start, batch in enumerate(dataset.select_columns(sorted(columns)).with_format("arrow").iter(_ROWS)):
@@ -106,5 +97,5 @@ def sentences_of_table(dataset: Dataset, source: str, reading: ReadingOptions) -
             raise DataError(f"{source}: holds bytes that are not UTF-8; save it again.") from error
         for number, row in enumerate(rows, start * _ROWS):
             for name, names in labels.items():
-                row[name] = names_of_classes(row[name], names)
-            yield sentence_of_words(JsonRecord(f"{source}, row ", number, row), reading)
+                row[name] = json_lines.names_of_classes(row[name], names)
+            yield json_lines.sentence_of_words(JsonRecord(f"{source}, row ", number, row), reading)

@@ -88,7 +88,9 @@ def read_columns(source: Input) -> Iterator[Sentence]:
         repairs.note(layout.note, str(path))
     document, documents = None, 0
     rows: list[tuple[int, list[str]]] = []
-    for number, line in enumerate(chain(_lines_of(source.lines), [""]), start=1):
+    for number, line in enumerate(chain(clean_lines(source.lines), [""]), start=1):
+        if line[:1] == "<":
+            line = _without_document_tag(line)
         begins = line[:1] == "-" and _begins_document(line)
         if line and not begins:
             # Calls for every line would take a fifth of the time.
@@ -105,12 +107,8 @@ def read_columns(source: Input) -> Iterator[Sentence]:
             documents += 1
 
 
-def _lines_of(lines: Iterable[str]) -> Iterator[str]:
-    """Yield clean lines, with ``-DOCSTART-`` in place of ``<doc>``."""
-    return (line if line[:1] != "<" else _without_document_tag(line) for line in clean_lines(lines))
-
-
 def _without_document_tag(line: str) -> str:
+    """Return ``-DOCSTART-`` for a line ``<doc>``; other lines are not changed."""
     if not (match := _DOCUMENT_TAG.fullmatch(line)):
         return line
     return "" if line[1] == "/" else f"{DOCUMENT_START} ({match[1]})" if match[1] else DOCUMENT_START
@@ -123,7 +121,7 @@ def is_columns(source: Input) -> bool:
     """
     if source.labelled or any(map(_begins_document, source.first_lines)):
         return True
-    sample = sample_of(_lines_of(source.first_lines))
+    sample = sample_of(map(_without_document_tag, source.first_lines))
     by_tab = bool(sample) and "\t" in sample[0].text
     rows = [_split(line.text, by_tab) for line in sample]
     columns = len(rows[0]) if rows else 1
@@ -157,7 +155,6 @@ def _words(
     rows: list[tuple[int, list[str]]], layout: ColumnLayout, path: Path, repairs: ReadingLog
 ) -> Iterator[tuple[int, str, str, str]]:
     """Yield line number, word, tag and part of speech of the rows of a sentence."""
-    even = len(rows) > 1 and len({len(row) for _, row in rows}) == 1
     for number, row in rows:
         # A range of words, which also have separate lines, or a word that is not in the text.
         if layout.numbered and not row[0].isdecimal() and WORD_NUMBER.fullmatch(row[0]):
@@ -168,6 +165,7 @@ def _words(
         try:
             token, tag = (row[layout.token], row[layout.tag]) if len(row) == layout.columns else ("", "")
             if not token or not tag:
+                even = len(rows) > 1 and len({len(row) for _, row in rows}) == 1
                 token, tag = _token_and_tag(row, layout, even, f"{path}:{number}")
         except DataError as fault:
             repairs.leave_out(fault, any(looks_like_tag(value) and value not in NO_CHUNK for value in row))
@@ -234,7 +232,7 @@ def sample_of(lines: Iterable[str], comments: str = AUTO) -> list[Line]:
 def _layout_of(source: Input) -> ColumnLayout:
     """Return the layout of a file, recognised by its first token lines."""
     path, reading = source.path, source.reading
-    sample = sample_of(_lines_of(source.first_lines), reading.comments)
+    sample = sample_of(map(_without_document_tag, source.first_lines), reading.comments)
     if not sample and not source.labelled:
         sample = [Line(1, "", True)]
     if not sample:
@@ -249,8 +247,12 @@ def _layout_of(source: Input) -> ColumnLayout:
     if columns < 2 and source.labelled:
         raise DataError(f"{location}: only one column; expected a token and its tag, separated by a TAB or blanks.")
     numbered = columns > 2 and _are_numbered(sample, rows)
-    named_token = column_index(reading.token_column, "token_column", columns, location)
-    named_tag = column_index(reading.tag_column, "tag_column", columns, location)
+
+    def index(option: str) -> int | None:
+        column = getattr(reading, option)
+        return None if column is None else column_index(column, option, columns, location)
+
+    named_token, named_tag = index("token_column"), index("tag_column")
     if columns < 2 or (named_token is not None and not source.labelled):
         token = tag = named_token or 0
         note = ""
@@ -259,7 +261,7 @@ def _layout_of(source: Input) -> ColumnLayout:
     if reading.pos_column is None:
         pos = 1 if columns in (3, 4) and not numbered and 1 not in (token, tag) else None
     else:
-        pos = None if reading.pos_column == NONE else column_index(reading.pos_column, "pos_column", columns, location)
+        pos = None if reading.pos_column == NONE else index("pos_column")
     # If lines have different lengths, tags may be at the end of each line, in different columns.
     chunked = _holds_chunks(rows, tag) or (tag == columns - 1 and _are_chunks({row[-1] for row in rows}))
     named = None
@@ -271,16 +273,17 @@ def _layout_of(source: Input) -> ColumnLayout:
     return ColumnLayout(by_tab, columns, token, tag, pos, numbered, tagged, chunked, named, note)
 
 
-def column_index(number: str | None, option: str, columns: int, location: str) -> int | None:
-    """Return the index of the column in an option, counted from 0."""
-    if number is None:
-        return None
-    if not re.fullmatch(r"-?\d+", number) or not -columns <= int(number) < columns:
+def column_index(column: str, option: str, columns: int, location: str, names: Sequence[str] = ()) -> int:
+    """Return the index, counted from 0, of the column that an option gives by its number or its name."""
+    if column.lower() in names:
+        return names.index(column.lower())
+    if not re.fullmatch(r"-?\d+", column) or not -columns <= int(column) < columns:
+        named = f", or one of {', '.join(names)}" if names else ""
         raise DataError(
-            f"{location}: {option}={number}, but the line has {columns} columns; "
-            f"give a number from 0 to {columns - 1}, or from -{columns} to -1 counted from the end."
+            f"{location}: {option}={column}, but the line has {columns} columns; "
+            f"give a number from 0 to {columns - 1}, or from -{columns} to -1 counted from the end{named}."
         )
-    return int(number) % columns
+    return int(column) % columns
 
 
 def _are_numbered(sample: Sequence[Line], rows: Sequence[list[str]]) -> bool:

@@ -46,10 +46,11 @@ def read_conll2012(source: Input) -> Iterator[Sentence]:
             continue
         if rows:
             try:
-                yield _sentence(rows, source, document)
+                words = _words(rows, source)
             except DataError as fault:
                 source.repairs.leave_out(fault)
-                yield from source.sentence([], False, document)
+                words = []
+            yield from source.sentence(words, any(pos != _NOTHING for *_, pos in words), document)
             rows = []
         if begin := _BEGIN.match(line):
             name, part = begin.groups()
@@ -58,12 +59,13 @@ def read_conll2012(source: Input) -> Iterator[Sentence]:
             document = None
 
 
-def _sentence(rows: list[tuple[int, list[str]]], source: Input, document: str | None) -> Sentence:
+def _words(rows: list[tuple[int, list[str]]], source: Input) -> list[tuple[int, str, str, str]]:
+    """Return line number, word, tag and part of speech of the rows of a sentence."""
     path, reading = source.path, source.reading
 
     def column(option: str, usual: int) -> int:
-        named = column_index(getattr(reading, option), option, len(rows[0][1]), f"{path}:{rows[0][0]}")
-        return usual if named is None else named
+        named, (number, row) = getattr(reading, option), rows[0]
+        return usual if named is None else column_index(named, option, len(row), f"{path}:{number}")
 
     token, tag = column("token_column", 3), column("tag_column", 10)
     pos = None if reading.pos_column == NONE else column("pos_column", 4)
@@ -71,7 +73,7 @@ def _sentence(rows: list[tuple[int, list[str]]], source: Input, document: str | 
     for number, row in rows:
         try:
             cells.append((f"{path}:{number}", row[tag]))
-            words.append((number, row[token], "O", _NOTHING if pos is None else row[pos]))
+            words.append((number, row[token], _NOTHING if pos is None else row[pos]))
         except IndexError:
             raise DataError(f"{path}:{number}: too few columns ({len(row)}); restore the line.") from None
         if row[token] == _HIDDEN:
@@ -79,8 +81,8 @@ def _sentence(rows: list[tuple[int, list[str]]], source: Input, document: str | 
                 f"{path}:{number}: the words have been removed from this file; first create a file with words from it "
                 "and your copy of OntoNotes."
             )
-    sentence = Sentence.of_rows(words, path, any(row[3] != _NOTHING for row in words), document)
-    return sentence._replace(tags=_iob2(cells)) if source.labelled else sentence
+    tags = _iob2(cells) if source.labelled else ["O"] * len(cells)
+    return [(number, word, tag, pos) for (number, word, pos), tag in zip(words, tags, strict=True)]
 
 
 def _iob2(cells: list[tuple[str, str]]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...errors import DataError
 from ..schemes import NO_CHUNK
 from ..source import NONE, Input, ReadingOptions, Sentence, clean_lines
-from .columns import UNKNOWN, WORD_NUMBER, looks_like_tag, sample_of
+from .columns import UNKNOWN, WORD_NUMBER, column_index, looks_like_tag, sample_of
 
 ID, FORM, UPOS, XPOS, MISC = "id", "form", "upos", "xpos", "misc"
 _COLUMNS = (ID, FORM, "lemma", UPOS, XPOS, "feats", "head", "deprel", "deps", MISC)
@@ -109,12 +109,8 @@ def _columns_of(path: Path, lines: Sequence[str], reading: ReadingOptions) -> _C
     names: Sequence[str] = named[1].lower().split() if named else _COLUMNS
     rows = [row for line in sample_of(lines) if len(row := line.text.split("\t")) == len(names)]
 
-    def index(name: str, option: str) -> int:
-        if re.fullmatch(r"-?\d+", name) and -len(names) <= int(name) < len(names):
-            return int(name) % len(names)
-        if name.lower() in names:
-            return names.index(name.lower())
-        raise DataError(f"{path}:1: no column {option}={name}; give a number from 0, or one of {', '.join(names)}.")
+    def index(column: str, option: str) -> int:
+        return column_index(column, option, len(names), f"{path}:1", names)
 
     token = index(reading.token_column or FORM, "token_column")
     tag, key = _tag_column(names, rows, reading.tag_column, index)

@@ -269,7 +269,8 @@ def _columns_of(source: Input) -> _Columns:
     fields = _fields(first, delimiter)
     header = not any(map(looks_like_tag, fields[1:]))
     names = list(map(_normal, fields)) if header else []
-    rows = _sample(lines[filled[header] :] if header < len(filled) else [], delimiter)
+    body = filled[1:] if header else filled
+    rows = _sample(lines[body[0] :] if body else [], delimiter)
 
     def index(name: str | None, usual: Sequence[str], content: str, option: str) -> int | None:
         if name is None and not header:

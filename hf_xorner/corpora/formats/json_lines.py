@@ -21,6 +21,8 @@ DOCUMENT_KEY = "doc_id"
 TEXT_KEY = "text"
 #: Keys of a text; "data" is from old versions of doccano, "content" from Dataturks.
 TEXT_KEYS = (TEXT_KEY, "data", "content")
+# The content of usual keys, for messages.
+_CONTENT = {TOKEN_KEYS: "words", TAG_KEYS: "tags", TEXT_KEYS: "text", (): "parts of speech"}
 
 #: Suffixes of JSON.
 JSON_SUFFIXES = frozenset({".jsonl", ".json", ".ndjson"})
@@ -33,7 +35,7 @@ _ARRAY = re.compile(rf'[{_BLANKS}]*\[(?!\s*")')
 _LONG_OBJECT = re.compile(rf"[{_BLANKS}]*\{{([^\n]*[^}}\s])?[^\S\n]*\n\s*[^{{\s]")
 _KEYS = (*TOKEN_KEYS, "tokenized_text", *TEXT_KEYS)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_WORD = re.compile(r"[^\t\r\n]+")
+_BREAKS = re.compile(r"[\t\r\n]")
 
 
 class JsonRecord(NamedTuple):
@@ -76,9 +78,9 @@ def read_words(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
 def sentence_of_words(record: JsonRecord, reading: ReadingOptions) -> Sentence:
     """Return the sentence of an object with words and tags."""
     content, location = record.content, record.location
-    token_key = find_key(content, TOKEN_KEYS, reading.token_column, "words", "token_column", location)
+    token_key = find_key(content, TOKEN_KEYS, "token_column", reading, location)
     tokens = strings(content, token_key, location)
-    tag_key = find_key(content, TAG_KEYS, reading.tag_column, "tags", "tag_column", location)
+    tag_key = find_key(content, TAG_KEYS, "tag_column", reading, location)
     if reading.tag_names:
         content = {**content, tag_key: names_of_classes(content[tag_key], reading.tag_names)}
     tags = strings(content, tag_key, location)
@@ -109,11 +111,11 @@ def record_of(fields: dict[str, Any], field: str | None, location: str) -> Recor
         # An empty list comes last, as some tools write one beside the text. Others write words as objects.
         items = [values[key] for key in ([field] if field else _KEYS) if key in values]
         for item in sorted(items, key=lambda item: (item == [], isinstance(item, str))) if len(items) > 1 else items:
-            if isinstance(item, str) or (isinstance(item, list) and all(isinstance(word, str) for word in item)):
-                fault = ""
-                if _SURROGATE.search("".join(item)):
+            if isinstance(item, str) or (isinstance(item, list) and {*map(type, item)} <= {str}):
+                text, fault = item if isinstance(item, str) else "\t".join(item), ""
+                if not text.isascii() and _SURROGATE.search(text):
                     fault = "a character is not valid UTF-8; save it as UTF-8"
-                elif isinstance(item, list) and not all(map(_WORD.fullmatch, item)):
+                elif isinstance(item, list) and item and ("" in item or len(_BREAKS.findall(text)) >= len(item)):
                     fault = "a word is empty, or contains a TAB or a line break"
                 return Record(fields, None, f"{location}: {fault}.") if fault else Record(fields, item)
     present, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join((TEXT_KEY, *TOKEN_KEYS))
@@ -233,21 +235,21 @@ def is_task(record: Mapping[str, Any]) -> bool:
 
 
 def find_key(
-    record: Collection[str], usual: Sequence[str], named: str | None, content: str, option: str, location: str
+    record: Collection[str], usual: tuple[str, ...], option: str, reading: ReadingOptions, location: str
 ) -> str:
-    """Return the key in an option, or by default the first of the usual keys that a record has.
+    """Return the key in an option of reading, or by default the first of the usual keys that a record has.
 
     Raises:
         DataError: If the record does not have it.
     """
+    named = getattr(reading, option)
     keys = usual if named is None else (named,)
     for key in keys:
         if key in record:
             return key
     present = ", ".join(f"{key!r:.40}" for key in list(record)[:8]) or "none"
-    raise DataError(
-        f"{location}: no {content} under {' or '.join(map(repr, keys))}; name them as {option} (keys: {present})."
-    )
+    under = " or ".join(map(repr, keys))
+    raise DataError(f"{location}: no {_CONTENT[usual]} under {under}; name them as {option} (keys: {present}).")
 
 
 def strings(record: dict[str, Any], key: str, location: str) -> list[str]:
@@ -277,7 +279,7 @@ def parts_of_speech(record: dict[str, Any], reading: ReadingOptions, location: s
         return None
     key = next((key for key in POS_KEYS if key in record), None)
     if reading.pos_column is not None:
-        key = find_key(record, (), reading.pos_column, "parts of speech", "pos_column", location)
+        key = find_key(record, (), "pos_column", reading, location)
     if key is None or record[key] is None:
         return None
     if reading.pos_column is None and type(record[key]) is list and any(type(value) is int for value in record[key]):

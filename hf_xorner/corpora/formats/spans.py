@@ -12,18 +12,9 @@ from tokenizers.pre_tokenizers import Split
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
 from ...models.word_rule import WORD_PATTERN
-from ..source import ANNOTATION_SUFFIX, TEXT_SUFFIX, Input, ReadingLog, ReadingOptions, Sentence, text_of
-from .json_lines import (
-    TEXT_KEYS,
-    JsonRecord,
-    document_of,
-    find_key,
-    has_text,
-    is_task,
-    parts_of_speech,
-    read_words,
-    records,
-)
+from ..source import ANNOTATION_SUFFIX, TEXT_SUFFIX, Input, ReadingLog, Sentence, text_of
+from . import json_lines
+from .json_lines import JsonRecord
 
 SPAN_KEYS = ("spans", "entities", "labels", "label", "ents", "annotations", "annotation")
 WORD_KEY = "tokens"
@@ -66,9 +57,9 @@ class WordSpans(NamedTuple):
 
 def read_json(source: Input) -> Iterator[Sentence]:
     """Yield the sentences of a file of JSON objects, of which the first has words and tags, or a text and spans."""
-    stream = records(source)
+    stream = json_lines.records(source)
     if first := next(stream, None):
-        read = read_spans if has_text(first.content, source.reading.token_column) else read_words
+        read = read_spans if json_lines.has_text(first.content, source.reading.token_column) else json_lines.read_words
         yield from read(source, chain([first], stream))
 
 
@@ -98,7 +89,7 @@ def read_spans(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
         span_key = next((key for key in span_keys if key in record.content), None)
         any_record, any_spans = True, any_spans or span_key is not None
         try:
-            yield _sentence_of(record, span_key, reading, repairs)
+            yield _sentence_of(record, span_key, repairs)
         except DataError as fault:
             repairs.leave_out(fault)
     if not any_record and '"predictions"' in source.sample:
@@ -109,10 +100,10 @@ def read_spans(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
         raise DataError(f"{path}:1: no record has spans under {names}; name their key as tag_column.")
 
 
-def _sentence_of(record: JsonRecord, span_key: str | None, reading: ReadingOptions, repairs: ReadingLog) -> Sentence:
+def _sentence_of(record: JsonRecord, span_key: str | None, repairs: ReadingLog) -> Sentence:
     """Return the sentence of a record with a text and spans."""
-    content, location = record.content, record.location
-    text = content[find_key(content, TEXT_KEYS, reading.token_column, "text", "token_column", location)]
+    content, location, reading = record.content, record.location, repairs.reading
+    text = content[json_lines.find_key(content, json_lines.TEXT_KEYS, "token_column", reading, location)]
     if type(text) is not str:
         raise DataError(f"{location}: the text is {str(text)[:60]}; write a string.")
     written = [] if span_key is None else content[span_key] or []
@@ -123,9 +114,9 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: ReadingOptio
     spans = [span for item in usual for span in _labelled(item, text, positions, location)]
     offsets = content.get(WORD_KEY)
     words = _words_of(None if offsets is None else _offsets_of(offsets, len(text), location), text)
-    pos_tags = None if offsets is None else parts_of_speech(content, reading, location)
+    pos_tags = None if offsets is None else json_lines.parts_of_speech(content, reading, location)
     tags = _tags_of(spans, text, words, repairs, location)
-    return Sentence(words.tokens, tags, record.source, record.number, pos_tags, document_of(content))
+    return Sentence(words.tokens, tags, record.source, record.number, pos_tags, json_lines.document_of(content))
 
 
 # --- Records ---------------------------------------------------------------------------------------------------------
@@ -144,7 +135,7 @@ def _accepted(source: Input, stream: Iterable[JsonRecord]) -> Iterator[JsonRecor
             repairs.add(_UNANNOTATED, location)
         elif task in tasks:
             repairs.add(_FURTHER, location)
-        elif not is_task(content):
+        elif not json_lines.is_task(content):
             if task is not None:
                 tasks.add(task)
             yield record
@@ -215,7 +206,7 @@ def _positions_of(spans: list[Any], text: str) -> Sequence[int]:
     characters = range(len(text) + 1)
     if max(text, default="") <= "\uffff":
         return characters
-    units = [index for index, character in enumerate(text) for _ in range(1 + (character > "\uffff"))]
+    units = [index for index, character in enumerate(text) for _ in range(2 if character > "\uffff" else 1)]
     units.append(len(text))
     quoted = [(*_ends_of(span, 3), span["text"]) for span in spans if type(span) is dict and "text" in span]
     quoted = [item for item in quoted if [*map(type, item)] == [int, int, str]]
@@ -357,9 +348,9 @@ def read_brat(source: Input) -> Iterator[Sentence]:
 
     Bad spans are malformed, reach outside of the text, cover no word, or have another text; see `Repairs.check_spans`.
     """
-    path, reading, repairs = source.path.with_suffix(ANNOTATION_SUFFIX), source.reading, source.repairs
+    path, repairs = source.path.with_suffix(ANNOTATION_SUFFIX), source.repairs
     text_path = path.with_suffix(TEXT_SUFFIX)
-    text, annotation = text_of(text_path, reading, repairs), text_of(path, reading, repairs)
+    text, annotation = text_of(text_path, repairs), text_of(path, repairs)
     annotation = annotation.removeprefix(BYTE_ORDER_MARK)
     marks = [(f"{path}:{number}", line.rstrip("\r")) for number, line in enumerate(annotation.split("\n"), start=1)]
     marks = [(location, line) for location, line in marks if line.startswith("T")]
