@@ -82,8 +82,8 @@ def packages_imported(path):
     packages = set()
     for name in imported(path):
         parts = name.split(".")
-        if parts[0] == "hf_xorner":
-            known = len(parts) > 1 and ((PACKAGE / parts[1]).is_dir() or (PACKAGE / f"{parts[1]}.py").exists())
+        if parts[0] == "hf_xorner" and len(parts) > 1:
+            known = (PACKAGE / parts[1]).is_dir() or (PACKAGE / f"{parts[1]}.py").exists()
             packages.add(parts[1] if known else "hf_xorner")
     return packages
 
