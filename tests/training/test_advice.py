@@ -38,7 +38,7 @@ def test_scores_of_all_or_nothing():
 @pytest.mark.parametrize(
     ("unseen", "inputs", "vectors", "advised"),
     [
-        (30, {}, "none", "--vectors"),
+        (30, {}, "none", "--model_name_or_path multilingual"),
         (80, {}, "none", ""),
         (30, {"vectors": {}}, "auto", "english-open"),
         (30, {"vectors": {}}, "glove.txt", ""),
