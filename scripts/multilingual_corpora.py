@@ -1,7 +1,7 @@
 """Pool labelled corpora of many languages into one with a training and a dev split.
 
-Large languages are sampled, so that small ones count: of a language with n sentences, more than m = `--kept`, about
-m · (n / m) ** `--exponent` are used. docs/multilingual.md lists the corpora and their conventions.
+With `--kept` m, large languages are sampled: of one with n > m sentences, about m · (n / m) ** `--exponent` are used.
+docs/multilingual.md lists the corpora and their conventions.
 
     python scripts/multilingual_corpora.py --data_dir corpora/multilingual --output runs/multilingual/corpus
 """
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora, LANGUAGE-NAME each.")
     parser.add_argument("--output", type=Path, required=True, help="The folder to write to.")
     parser.add_argument("--left_out", nargs="*", default=LEFT_OUT, help="Names of corpora that are not used.")
-    parser.add_argument("--kept", type=int, default=5000, help="Sentences of a language that are all used.")
+    parser.add_argument("--kept", type=int, default=10**9, help="Larger languages are sampled (default: none).")
     parser.add_argument("--exponent", type=float, default=0.5, help="0: every language is cut to `kept`; 1: none is.")
     parser.add_argument("--dev", type=int, default=300, help="Most dev sentences of a corpus.")
     options = parser.parse_args()
