@@ -20,23 +20,13 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from . import files
 from .corpora.formats import FORMATS, NOT_SUPPORTED, Format, recognise
 from .corpora.formats.json_lines import record_of
 from .corpora.source import AUTO, Input, ReadingLog, ReadingOptions, Record, line_blocks
 from .corpora.splits import is_hub_name
 from .entities import Annotation, BaseTagger, Entities, Entity, NumberByLabel, blocks_of
 from .errors import DataError
-from .files import (
-    GZIP_ERRORS,
-    check_apart,
-    decompressed,
-    expanded,
-    files_below,
-    locked,
-    model_folder,
-    open_bytes,
-    suffix_of,
-)
 from .options import check_values, number_by_label, option
 from .safety import visible
 
@@ -155,17 +145,17 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
         LockedError: If another run is writing the output.
     """
     tally = Tally()
-    output = expanded(options.output) if options.output else None
+    output = files.expanded(options.output) if options.output else None
     pairs: list[tuple[str, Path | None]] = [(source, output)]
-    if source != STDIN and not _is_text(source) and expanded(source).is_dir():
-        pairs = list(_pairs_of_folder(expanded(source), output, options))
+    if source != STDIN and not _is_text(source) and files.expanded(source).is_dir():
+        pairs = list(_pairs_of_folder(files.expanded(source), output, options))
     elif output and output.exists() and not (options.overwrite and output.is_file()):  # /dev/null is no file
         advice = ", or set overwrite" if output.is_file() else ""
         raise DataError(f"{output}: exists already; choose another output{advice}.")
     for name, target in pairs:
         for path in [target.with_name(f"{target.name}{suffix}") for suffix in ("", ".partial", ".lock") if target]:
             file = "/dev/stdin" if name == STDIN or _is_text(name) else name
-            check_apart(path, file, model_folder(options.model or "english"))
+            files.check_apart(path, file, files.model_folder(options.model or "english"))
     tagger = tagger or _loaded(options)
     bad = []
     for name, target in pairs:
@@ -211,10 +201,10 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
         raise DataError(f"{folder}: is a folder; name another folder as output, outside of it.")
     inputs: dict[Path, Path] = {}
     ignored: list[Path] = []
-    for path in files_below(folder):
+    for path in files.files_below(folder):
         name = path.relative_to(folder)
         # The text next to an annotation is tagged.
-        if options.input_format == AUTO and KINDS.get(suffix_of(name), "brat") == "brat":
+        if options.input_format == AUTO and KINDS.get(files.suffix_of(name), "brat") == "brat":
             ignored.append(name)
             continue
         try:
@@ -241,7 +231,7 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
 
 def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
     """Return the format to write: of the option, else of the output's suffix, else for the format of the input."""
-    target = KINDS.get(suffix_of(output)) if output else None
+    target = KINDS.get(files.suffix_of(output)) if output else None
     if target == "parquet":
         raise DataError(f"{output}: Parquet is not written; name a file of JSON Lines (.jsonl) or CSV (.csv).")
     if options.redact and target in ("csv", "conll"):
@@ -261,7 +251,7 @@ def _write_file(output: Path, contents: Iterator[bytes]) -> None:
     """Write an output, which is called ``NAME.partial`` until it is complete."""
     partial = output.with_name(f"{output.name}.partial")
     output.parent.mkdir(parents=True, exist_ok=True)
-    with locked(output.with_name(f"{output.name}.lock"), output):
+    with files.locked(output.with_name(f"{output.name}.lock"), output):
         opened: Any = gzip.open if output.suffix.lower() == ".gz" else open
         partial.unlink(missing_ok=True)  # of a killed run; a link would be followed
         with opened(partial, "xb") as file:
@@ -304,7 +294,7 @@ def _outputs(
 
 def _is_text(source: str) -> bool:
     """Return True if a source is a text: it contains a blank, and is not the name of a file or folder, or like one."""
-    is_name = suffix_of(Path(source)) in KINDS.keys() - {""} or os.path.exists(expanded(source))
+    is_name = files.suffix_of(Path(source)) in KINDS.keys() - {""} or os.path.exists(files.expanded(source))
     return bool(re.search(r"\s", source)) and not is_name
 
 
@@ -328,14 +318,14 @@ def records_of(source: str, options: TaggingOptions) -> tuple[str, Iterator[Reco
     """Return the format of a source, or "rows" for rows of CSV, and its records."""
     if _is_text(source):
         return "text", iter([record_of({"text": source}, "text", "the text")])
-    path = Path("standard input") if source == STDIN else expanded(source)
+    path = Path("standard input") if source == STDIN else files.expanded(source)
     if source != STDIN and not path.exists():
         return "parquet", _rows_on_the_hub(source, options)
     if options.split:
         raise DataError(f"{source}: split={options.split!r}, but only datasets on the Hub have splits; leave it out.")
-    repairs = ReadingLog(reading := options.reading())
+    repairs = ReadingLog(options.reading())
     repairs.collects = True
-    opened = Input(path, reading, repairs, blocks=_blocks(source))
+    opened = Input(path, repairs, blocks=_blocks(source))
     format = recognise(opened, options.input_format)
     return _ROWS if format.read is None and format.name == "csv" else format.name, _read(opened, format)
 
@@ -364,11 +354,15 @@ def _advice(error: DataError) -> str:
 
 def _blocks(source: str) -> Iterator[bytes]:
     """Yield blocks of lines of a file or of standard input, plain or gzip."""
-    opened = nullcontext(decompressed(sys.stdin.buffer)) if source == STDIN else open_bytes(expanded(source))
+    opened = (
+        nullcontext(files.decompressed(sys.stdin.buffer))
+        if source == STDIN
+        else files.open_bytes(files.expanded(source))
+    )
     try:
         with opened as file:
             yield from line_blocks(file)
-    except GZIP_ERRORS as error:  # from standard input
+    except files.GZIP_ERRORS as error:  # from standard input
         raise DataError(f"standard input: the gzip data are damaged ({error}); compress them again.") from None
 
 

@@ -1,7 +1,7 @@
 """Train on few sentences from several starts: a table of test F1, false entities and seconds.
 
 The sentences are drawn at random from the training split; training holds out a tenth of them. False entities are those
-that the model finds in tests/name_free.txt, which has no names.
+that the model finds in a text without names, by default in English.
 
     python scripts/few_labels.py conll2003 --data_dir corpora/ --sizes 100 200
 """
@@ -24,6 +24,7 @@ STARTS = {
     "vectors of the package": {"vectors": "auto"},
     "default": {},
     "`english-open`": {"model_name_or_path": "english-open"},
+    "`multilingual`": {"model_name_or_path": "multilingual"},
 }
 #: The number of test sentences.
 TESTED = 1000
@@ -36,9 +37,10 @@ def main() -> None:
     parser.add_argument("--data_dir", help="The folder of the corpora.")
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 200, 1000], help="Numbers of sentences.")
     parser.add_argument("--starts", nargs="+", choices=STARTS, default=list(STARTS), help="The starts.")
+    parser.add_argument("--text", type=Path, default=TEXT, help="Texts without names, as for false_alarms.py.")
     options = parser.parse_args()
     corpus = hf_xorner.load_corpus(options.corpus, options.data_dir)
-    texts = [text for texts in genres_of(TEXT).values() for text in texts]
+    texts = [text for texts in genres_of(options.text).values() for text in texts]
     print("| sentences | start | F1 | false entities | epochs | seconds |\n|---:|---|---:|---:|---:|---:|", flush=True)
     for size in options.sizes:
         counts = {"train": size, "test": min(TESTED, len(corpus["test"]))}

@@ -192,11 +192,12 @@ print(*sorted(packages - {"hf_xorner", "torch", "transformers", "tokenizers"} - 
 
 
 # Over 2 s, as a new process trains, scores and tags, with the settings of a user who is online.
-def test_local_models_and_corpora_use_neither_the_network_nor_packages_of_extras(folders, tmp_path):
+def test_commands_start_without_extras_and_local_models_and_corpora_use_no_network(folders, tmp_path):
     code = """
 import os, socket, sys
 from importlib import import_module
-sys.modules |= dict.fromkeys("gliner matplotlib onnx onnxruntime onnxscript scipy spacy".split())
+extras = dict.fromkeys("gliner matplotlib onnx onnxruntime onnxscript scipy spacy".split())
+loaded = {name: sys.modules[name] for name in extras.keys() & sys.modules}
 for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
     os.environ.pop(name, None)
 asked = []
@@ -204,10 +205,14 @@ def refuse(host, *_, **__):
     asked.append(host)
     raise OSError("there is no network")
 socket.getaddrinfo = refuse
+sys.modules |= extras
 import hf_xorner
 from hf_xorner.cli.help import COMMANDS
 for name in set(COMMANDS) - {"benchmark"}:
     import_module(f"hf_xorner.cli.{name}")
+for name in extras:
+    del sys.modules[name]
+sys.modules |= loaded
 folder, output = sys.argv[1:]
 hf_xorner.Tagger.from_pretrained(folder)("Ann lives in Rome .")
 hf_xorner.train("xor", model_type="bilstm-cnn", output_dir=output, max_steps=1, use_cpu=True, disable_tqdm=True)

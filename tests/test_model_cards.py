@@ -10,7 +10,7 @@ from seqeval.metrics import f1_score
 
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.hub import check_folder
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 
 pytestmark = pytest.mark.usefixtures("forked_offline")
 

@@ -55,10 +55,14 @@ def test_the_word_rule_knows_elision_and_finnish_case_endings(script, tmp_path):
     assert pattern != page_facts(CnnLstmCrfConfig(), WordCharTokenizer.from_corpus([["a"]]))["pattern"]
 
 
-def test_the_model_is_part_of_the_package():
+def test_the_model_is_found_by_its_name():
+    try:
+        folder = Path(hf_xorner.multilingual())
+    except hf_xorner.DataError as error:
+        pytest.skip(str(error))
+    assert folder.name == CARD.name
     tagger = Tagger.from_pretrained("multilingual")
     assert tagger.entity_labels == ["LOC", "ORG", "PER"]
-    assert Path(hf_xorner.multilingual()).name == CARD.name
     assert [entity.text for entity in tagger("Emmanuel Macron quitta l'Europe.")] == ["Emmanuel Macron", "Europe"]
 
 
@@ -66,6 +70,6 @@ def test_the_documented_sentences_are_tagged_as_shown():
     table = PAGE.read_text(encoding="utf-8").split("| | sentence | entities |\n|---|---|---|\n")[1].split("\n\n")[0]
     rows = [row.strip("| ").split(" | ") for row in table.splitlines()]
     assert len({language for language, _, _ in rows}) >= 32
-    found = Tagger.from_pretrained("multilingual")([sentence for _, sentence, _ in rows])
+    found = Tagger.from_pretrained(str(CARD))([sentence for _, sentence, _ in rows])
     for (_, sentence, shown), entities in zip(rows, found, strict=True):
         assert shown == (", ".join(f"{each.label} {each.text} {each.score:.2f}" for each in entities) or "–"), sentence

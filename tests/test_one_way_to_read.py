@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parent / "corpora"))
-from column_samples import SAMPLES, SENTENCES, TOKENS, lines
+from column_samples import SAMPLES, SENTENCES, TOKENS
 from export_samples import brat, json_files
 
 from hf_xorner import WordCharTokenizer
@@ -49,23 +49,6 @@ def test_brat_and_spacy_are_read_by_both(tagged, tmp_path):
     spacy = pytest.importorskip("spacy")
     doc = spacy.tokens.Doc(spacy.blank("en").vocab, ["Ann", "left"])
     assert tagged("x.spacy", spacy.tokens.DocBin(docs=[doc]).to_bytes()) == [["Ann", "left"]]
-
-
-DISGUISED = {
-    "types alone": lines(lambda n, word, tag, pos: (word, tag[2:] or "O"), " "),
-    "parts of speech": lines(lambda n, word, tag, pos: (word, pos)),
-    "tags first": lines(lambda n, word, tag, pos: (tag, word)),
-    "a hash first": lines(lambda n, word, tag, pos: ("#" if word == "Renée" else word, tag)),
-    "CSV": lines(lambda n, word, tag, pos: (word, tag), ","),
-}
-
-
-@pytest.mark.parametrize("name", DISGUISED)
-def test_columns_are_recognised_by_their_content(tagged, tmp_path, name):
-    expected = [["#" if word == "Renée" and name == "a hash first" else word for word in row] for row in TOKENS]
-    for suffix in (".txt", ".test", ".dev", ".crf", ".iob"):
-        assert tagged(f"x{suffix}", DISGUISED[name]) == expected
-        assert list(load_corpus(tmp_path / f"x{suffix}")["train"]["tokens"]) == expected
 
 
 def test_words_need_no_tags(tagged):

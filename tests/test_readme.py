@@ -10,6 +10,8 @@ import pytest
 from conftest import REPOSITORY
 from processes import run_python
 
+import hf_xorner
+
 DOCS = REPOSITORY / "docs"
 #: By their paths below docs/.
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
@@ -38,7 +40,12 @@ print(json.dumps(outputs))
 
 
 def missing_package(code):
-    """Return the optional package that a block imports and that is not installed."""
+    """Return the optional package that a block needs and that is not installed."""
+    if '"multilingual"' in code:
+        try:
+            hf_xorner.multilingual()
+        except hf_xorner.DataError:
+            return "hf_xorner_multilingual"
     packages = re.findall(r"^(?:import|from) (spacy|ray|pyspark|fastapi)\b", code, flags=re.MULTILINE)
     return next((package for package in packages if find_spec(package) is None), None)
 

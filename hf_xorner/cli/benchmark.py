@@ -29,9 +29,11 @@ from ..export.runtime import OnnxTagger
 from ..files import write_json
 from ..options import option, read_options
 from ..registration import CONFIGS
-from ..training import RunArguments, TaggerTrainer, TaggingCollator, prepare
-from ..training.arguments import arguments_of
+from ..training.arguments import RunArguments, arguments_of
+from ..training.batches import TaggingCollator
 from ..training.recipes import recipe_names
+from ..training.run import prepare
+from ..training.trainer import TaggerTrainer
 
 #: A CRF with constant transitions, as in other libraries.
 CHEN2019 = {"conditioned_transitions": False}

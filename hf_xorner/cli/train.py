@@ -17,9 +17,8 @@ from ..evaluation.plots import CURVE_FILE, draw, draw_curve
 from ..evaluation.report_text import score_table
 from ..hub import prepare_repository, publish
 from ..loading import without_bars
-from ..training import parse
 from ..training.advice import advice
-from ..training.arguments import TaggerTrainingArguments, training_parser
+from ..training.arguments import TaggerTrainingArguments, parse, training_parser
 from ..training.facts import AGREEMENT, read_facts
 from ..training.run import TrainingRun, best_seed, each_run, folder_locked, folder_of, seed_table
 from ..vectors.distill import AUTO, ORIGIN, START

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..errors import DataError
 from . import schemes
 from .schemes import Pair, Scheme
-from .source import AUTO, ReadingLog, ReadingOptions, Sentence
+from .source import AUTO, ReadingLog, Sentence
 
 _log = logging.getLogger(__name__)
 
@@ -50,13 +50,12 @@ class Split(NamedTuple):
     formats: str = ""
 
 
-def assemble(splits: Mapping[str, Split], reading: ReadingOptions, repairs: ReadingLog, source: str) -> DatasetDict:
+def assemble(splits: Mapping[str, Split], repairs: ReadingLog, source: str) -> DatasetDict:
     """Build the dataset of a corpus in memory, with plain or IOB2 labels, and log repairs.
 
     Args:
         splits: The splits by name.
-        reading: The options of reading.
-        repairs: The repairs of the readers; those of the tags are added.
+        repairs: The options of reading, and the repairs of the readers; those of the tags are added.
         source: The name of the corpus, for messages.
 
     Returns:
@@ -67,8 +66,9 @@ def assemble(splits: Mapping[str, Split], reading: ReadingOptions, repairs: Read
         DataError: If a split has no sentence, words or tags seem to be from a wrong column, a tag does not belong to
             the scheme, or a repair is needed and ``reading.strict`` is set.
     """
-    corpus = {name: _read(split, reading, repairs) for name, split in splits.items()}
-    _use_usual_tags(corpus, reading, repairs, source)
+    reading = repairs.reading
+    corpus = {name: _read(split, repairs) for name, split in splits.items()}
+    _use_usual_tags(corpus, repairs, source)
     # `_use_usual_tags` has turned types without prefixes into the I- tags of IOB1.
     named = "iob1" if reading.scheme == schemes.IO else reading.scheme
     pairs = set().union(*map(_pairs, corpus.values()))
@@ -77,7 +77,7 @@ def assemble(splits: Mapping[str, Split], reading: ReadingOptions, repairs: Read
     if plain and reading.types:
         raise DataError(f"{source}: types={reading.types!r} renames types of entities, but here each word has a label.")
     for name, sentences in corpus.items():
-        _check_columns(sentences, scheme, reading, repairs, splits[name].source)
+        _check_columns(sentences, scheme, repairs, splits[name].source)
         if not plain:
             sentences = _without_strange_tags(sentences, scheme, repairs, splits[name].source)
         corpus[name] = _in_iob2(sentences, scheme, reading.new_types, repairs)
@@ -108,7 +108,7 @@ def assemble(splits: Mapping[str, Split], reading: ReadingOptions, repairs: Read
     )
 
 
-def _read(split: Split, reading: ReadingOptions, repairs: ReadingLog) -> list[Sentence]:
+def _read(split: Split, repairs: ReadingLog) -> list[Sentence]:
     """Return the sentences of a split; equal words and tags share their memory."""
     shared: dict[str, str] = {}
     sentences = []
@@ -120,8 +120,8 @@ def _read(split: Split, reading: ReadingOptions, repairs: ReadingLog) -> list[Se
                 DataError(f"{sentence.location()}: {size} tokens but {difference}; give every token one.")
             )
             continue
-        if reading.strip is not None:
-            sentence = _stripped(sentence, reading.strip, repairs)
+        if repairs.reading.strip is not None:
+            sentence = _stripped(sentence, repairs.reading.strip, repairs)
             if not sentence.tokens:
                 continue
         words = [word.strip(" ") or word for word in sentence.tokens]
@@ -176,12 +176,10 @@ def _tags_of(sentences: Iterable[Sentence]) -> set[str]:
     return set().union(*(sentence.tags for sentence in sentences))
 
 
-def _use_usual_tags(
-    corpus: dict[str, list[Sentence]], reading: ReadingOptions, repairs: ReadingLog, source: str
-) -> None:
+def _use_usual_tags(corpus: dict[str, list[Sentence]], repairs: ReadingLog, source: str) -> None:
     """Replace tags that are spelt in another way than a scheme has them."""
     counts = Counter(chain.from_iterable(sentence.tags for sentences in corpus.values() for sentence in sentences))
-    form, notes = schemes.usual_tags(counts, reading.scheme)
+    form, notes = schemes.usual_tags(counts, repairs.reading.scheme)
     if all(tag == new for tag, new in form.items()):
         return
     if empty := {tag for tag, new in form.items() if not new}:
@@ -197,10 +195,9 @@ def _use_usual_tags(
 # --- Signs of a wrong column -----------------------------------------------------------------------------------------
 
 
-def _check_columns(
-    sentences: list[Sentence], scheme: Scheme, reading: ReadingOptions, repairs: ReadingLog, source: str
-) -> None:
+def _check_columns(sentences: list[Sentence], scheme: Scheme, repairs: ReadingLog, source: str) -> None:
     """Raise DataError if words or tags seem to be from a wrong column; note prefixes or digits that all words share."""
+    reading = repairs.reading
     words: list[str] = []
     for sentence in sentences:
         words += sentence.tokens

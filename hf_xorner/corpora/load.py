@@ -34,15 +34,12 @@ _SAVED = ("dataset_dict.json", "state.json")
 _NO_LIST = {*TABLE_SUFFIXES, ".csv", ".json", ".spacy"}
 
 
-def splits_of_folder(
-    folder: Path, reading: ReadingOptions, repairs: ReadingLog, prefix: str = "", tag_names: str = ""
-) -> dict[str, Split]:
+def splits_of_folder(folder: Path, repairs: ReadingLog, prefix: str = "", tag_names: str = "") -> dict[str, Split]:
     """Return the splits of a folder; files that are not read are logged in one line.
 
     Args:
         folder: A folder of files whose names contain the split, or of training data, or one written by `save_to_disk`.
-        reading: The options of reading.
-        repairs: Counts repairs.
+        repairs: Counts repairs, and has the options of reading.
         prefix: Only files whose names begin with this are read.
         tag_names: The names of numbered tags, unless `reading` or a file label.json names them.
 
@@ -50,7 +47,7 @@ def splits_of_folder(
         DataError: If there is no labelled data, or files in two folders name the same split.
     """
     if any((folder / name).is_file() for name in _SAVED):
-        return _splits_of_tables(str(folder.resolve()), open_saved(folder), reading)
+        return _splits_of_tables(str(folder.resolve()), open_saved(folder), repairs.reading)
     files = find_splits(folder, prefix=prefix)
     unnamed = not files.splits
     if unnamed:
@@ -58,9 +55,10 @@ def splits_of_folder(
     if report := files.report(folder):
         _log.warning("%s: %s.", folder, report)
     names = next(iter(files.splits.values()))[0].with_name("label.json")
-    named = reading.tag_names or (_tag_names_in(names) if names.is_file() else tag_names.split())
-    reading = replace(reading, tag_names=named)
-    return {name: split_of_files(paths, reading, repairs, unnamed) for name, paths in files.splits.items()}
+    if not repairs.reading.tag_names:
+        named = _tag_names_in(names) if names.is_file() else tag_names.split()
+        repairs.reading = replace(repairs.reading, tag_names=named)
+    return {name: split_of_files(paths, repairs, unnamed) for name, paths in files.splits.items()}
 
 
 def _tag_names_in(path: Path) -> list[str]:
@@ -75,13 +73,13 @@ def _tag_names_in(path: Path) -> list[str]:
     raise DataError(f"{path}: expected an object of names and their numbers from 0; give tag_names.")
 
 
-def splits_of_object(source: Any, reading: ReadingOptions, repairs: ReadingLog) -> dict[str, Split]:
+def splits_of_object(source: Any, repairs: ReadingLog) -> dict[str, Split]:
     """Return the splits of a dataset, or of a DataFrame or list, which is converted to the text of a file and read.
 
     Raises:
         DataError: If it has another type, or its content is invalid.
     """
-    name, format = type(source).__name__, reading.format
+    name, reading, format = type(source).__name__, repairs.reading, repairs.reading.format
     if isinstance(source, DatasetDict):
         return _splits_of_tables(name, source, reading)
     if isinstance(source, Dataset):
@@ -97,7 +95,7 @@ def splits_of_object(source: Any, reading: ReadingOptions, repairs: ReadingLog) 
         text = json.dumps(list(map(_as_record, source)), default=_plain)
     else:
         raise DataError(f"{name}: not a corpus; give a path, a Dataset, a DataFrame, or a list of (words, tags).")
-    read = Input(Path(name), reading, repairs, text=text)
+    read = Input(Path(name), repairs, text=text)
     found = recognise(read, format)
     return {TRAIN: Split(list(found.read(read) if found.read else ()), name, False, found.name)}
 
@@ -120,15 +118,12 @@ def _split_of_table(dataset: Dataset, source: str, reading: ReadingOptions) -> S
     return Split(list(sentences_of_table(dataset, source, reading)), source)
 
 
-def split_of_files(
-    paths: Sequence[Path], reading: ReadingOptions, repairs: ReadingLog, documents: bool = False
-) -> Split:
+def split_of_files(paths: Sequence[Path], repairs: ReadingLog, documents: bool = False) -> Split:
     """Read files, one after the other, as one split.
 
     Args:
         paths: The files, each of any format.
-        reading: The options of reading.
-        repairs: Counts repairs.
+        repairs: Counts repairs, and has the options of reading.
         documents: True if each of several files is a document.
     """
     # Files of the same name in different folders are different documents.
@@ -137,14 +132,14 @@ def split_of_files(
     sentences: list[Sentence] = []
     for path in paths:
         document, before = path.relative_to(common).with_suffix("").as_posix(), len(sentences)
-        source = Input(path, reading, repairs, document)
-        format = recognise(source, reading.format)
+        source = Input(path, repairs, document)
+        format = recognise(source, source.reading.format)
         formats.add(format.name)
         sentences += format.read(source) if format.read else ()
         if documents and len(paths) > 1:
             sentences[before:] = [sentence._replace(doc_id=document) for sentence in sentences[before:]]
     repairs.check_spans()
-    guesses_pos = reading.pos_column is None and "conll" in formats
+    guesses_pos = repairs.reading.pos_column is None and "conll" in formats
     return Split(sentences, str(paths[0]), guesses_pos, ", ".join(sorted(formats)))
 
 
@@ -153,7 +148,7 @@ def split_of_files(
 _NOT_READ = {"arabic", "chinese", "pt"}
 
 
-def splits_of_ontonotes(folder: Path, reading: ReadingOptions, repairs: ReadingLog) -> dict[str, Split]:
+def splits_of_ontonotes(folder: Path, repairs: ReadingLog) -> dict[str, Split]:
     """Return the English splits of OntoNotes 5.0, without the texts that have no annotated names.
 
     In CoNLL-2012's folders, ``data/train/data/english/annotations`` and so on, other languages and ``pt`` are left out.
@@ -161,8 +156,7 @@ def splits_of_ontonotes(folder: Path, reading: ReadingOptions, repairs: ReadingL
 
     Args:
         folder: The folder; the files may be at any depth.
-        reading: The options of reading.
-        repairs: Counts repairs.
+        repairs: Counts repairs, and has the options of reading.
     """
     files = {
         split: [path for path in paths if not _NOT_READ & set(path.relative_to(folder).parts[:-1])]
@@ -170,7 +164,7 @@ def splits_of_ontonotes(folder: Path, reading: ReadingOptions, repairs: ReadingL
     }
     if not any(files.values()):
         raise DataError(f"{folder}: has no English text with annotated names; name the folder of OntoNotes 5.0.")
-    return {split: split_of_files(paths, reading, repairs) for split, paths in files.items() if paths}
+    return {split: split_of_files(paths, repairs) for split, paths in files.items() if paths}
 
 
 def load_hub_dataset(name: str, **options: Any) -> Any:
@@ -309,14 +303,14 @@ def load_corpus(source: Source, data_dir: str | Path | None = None, **reading: A
     repairs = ReadingLog(options)
     try:
         if isinstance(source, (str, Path)):
-            splits = _splits_of(source, data_dir, options, repairs)
+            splits = _splits_of(source, data_dir, repairs)
         else:
-            splits = splits_of_object(source, options, repairs)
+            splits = splits_of_object(source, repairs)
     except OSError as error:
         where = error.filename or source
         reason = error.strerror or first_line(error)
         raise DataError(f"{where}: cannot be read ({reason}); make it readable, or name another source.") from error
-    corpus = assemble(splits, options, repairs, name)
+    corpus = assemble(splits, repairs, name)
     if isinstance(source, str) and name in NAMED_CORPORA and not options.types:
         _check_types(name, data_dir, corpus)
     return corpus
@@ -346,20 +340,18 @@ def name_of(source: Source) -> str:
     return str(source) if isinstance(source, (str, Path)) else type(source).__name__
 
 
-def _splits_of(
-    source: str | Path, data_dir: str | Path | None, reading: ReadingOptions, repairs: ReadingLog
-) -> dict[str, Split]:
+def _splits_of(source: str | Path, data_dir: str | Path | None, repairs: ReadingLog) -> dict[str, Split]:
     name = str(source)
     if isinstance(source, str) and name in NAMED_CORPORA:
-        return _splits_of_named(name, data_dir, reading, repairs)
+        return _splits_of_named(name, data_dir, repairs)
     # If the source is absolute, data_dir is ignored.
     path = expanded(data_dir or "") / expanded(source)
     if name and path.is_dir():
-        return splits_of_folder(path, reading, repairs)
+        return splits_of_folder(path, repairs)
     if path.is_file():
-        return {TRAIN: split_of_files([path], reading, repairs)}
+        return {TRAIN: split_of_files([path], repairs)}
     if is_hub_name(name):
-        return _splits_of_tables(name, load_hub_dataset(name), reading)
+        return _splits_of_tables(name, load_hub_dataset(name), repairs.reading)
     raise DataError(f"{name}: no such file or folder; {_EXPECTED}.")
 
 
@@ -373,17 +365,15 @@ def inputs_of(source: str | Path, data_dir: str | Path | None = None) -> list[Pa
     return [path] if path.exists() else []
 
 
-def _splits_of_named(
-    name: str, data_dir: str | Path | None, reading: ReadingOptions, repairs: ReadingLog
-) -> dict[str, Split]:
+def _splits_of_named(name: str, data_dir: str | Path | None, repairs: ReadingLog) -> dict[str, Split]:
     """Return the splits of a named corpus from local files, or else from the Hub."""
     corpus = NAMED_CORPORA[name]
     inside = corpus.folders[0] if corpus.prefix else name
     folder = _folder_of(name, data_dir)
     if folder and name == "ontonotes5":
-        return splits_of_ontonotes(folder, reading, repairs)
+        return splits_of_ontonotes(folder, repairs)
     if folder:
-        return splits_of_folder(folder, reading, repairs, corpus.prefix, corpus.tag_names)
+        return splits_of_folder(folder, repairs, corpus.prefix, corpus.tag_names)
     if data_dir is not None:
         raise DataError(
             f"{data_dir}: no files of {name} here; put {corpus.files} there, or into a folder {inside} in it."
@@ -391,7 +381,7 @@ def _splits_of_named(
     why = "the Hub has no copy of it"
     if corpus.hub is not None:
         try:
-            return _splits_of_tables(corpus.hub, load_hub_dataset(corpus.hub), reading)
+            return _splits_of_tables(corpus.hub, load_hub_dataset(corpus.hub), repairs.reading)
         except DataError as error:
             why = f"its copy {corpus.hub} on the Hub cannot be loaded ({first_line(error.__cause__ or error)})"
     raise DataError(
@@ -436,8 +426,8 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
     """
     path = expanded(source)
     if path.is_file() and suffix_of(path) not in _NO_LIST:
-        repairs = ReadingLog(reading := ReadingOptions())
-        lines = list(filter(None, clean_lines(Input(path, reading, repairs).lines)))
+        repairs = ReadingLog(ReadingOptions())
+        lines = list(filter(None, clean_lines(Input(path, repairs).lines)))
         first = next((line for line in lines if line != DOCUMENT_START), " ")
         if not first.startswith('{"') and not any(blank in first for blank in BLANKS):
             repairs.report(str(path))

@@ -34,6 +34,7 @@ class ReadingLog:
         Args:
             reading: The options: ``strict`` raises DataError for every repair, ``skip_bad_lines`` skips bad lines.
         """
+        self.reading = reading
         self.strict = reading.strict
         self.skips = reading.skip_bad_lines and not reading.strict
         self._counts: Counter[str] = Counter()
@@ -264,19 +265,22 @@ class Input:
 
     Attributes:
         path: The file, or a name for messages.
-        reading: The options of reading.
-        repairs: Counts repairs and bad lines.
+        repairs: Counts repairs and bad lines; has the options of reading.
         document: The name of the document that the file is, if each file is one.
         text: The text; by default that of the file.
         blocks: Blocks of whole lines of a stream, see `line_blocks`; its words or texts may have no tags.
     """
 
     path: Path
-    reading: ReadingOptions
     repairs: ReadingLog
     document: str = ""
     text: str | None = None
     blocks: Iterator[bytes] | None = None
+
+    @property
+    def reading(self) -> ReadingOptions:
+        """The options of reading."""
+        return self.repairs.reading
 
     @property
     def labelled(self) -> bool:
@@ -286,12 +290,12 @@ class Input:
     @cached_property
     def _content(self) -> tuple[str, Iterator[str]]:
         if self.blocks is None:
-            text = text_of(self.path, self.reading, self.repairs) if self.text is None else self.text
+            text = text_of(self.path, self.repairs) if self.text is None else self.text
             text = text.removeprefix(BYTE_ORDER_MARK)
             return text[: text.find("\n", _SAMPLE) + 1 or None], io.StringIO(text, newline="\n")
         data = next(self.blocks, b"")
         try:
-            text, encoding = _decoded(data, self.path, self.reading, self.repairs)
+            text, encoding = _decoded(data, self.path, self.repairs)
         except DataError:  # damaged UTF-8, whose bad records may be skipped
             if 0 in data:
                 raise
@@ -339,26 +343,27 @@ def clean_lines(lines: Iterable[str]) -> Iterator[str]:
         yield line if line.strip(BLANKS) else ""
 
 
-def text_of(path: Path, reading: ReadingOptions, repairs: ReadingLog) -> str:
-    """Read a text file, plain or gzip, in `reading.encoding`, or by default in UTF-8, Windows-1252 or Latin-1.
+def text_of(path: Path, repairs: ReadingLog) -> str:
+    """Read a text file, plain or gzip, in the option `encoding`, or by default in UTF-8, Windows-1252 or Latin-1.
 
     Raises:
         DataError: If it is not text in this encoding, or is damaged UTF-8.
     """
     with open_bytes(path) as file:
-        return _decoded(file.read(), path, reading, repairs)[0]
+        return _decoded(file.read(), path, repairs)[0]
 
 
-def _decoded(data: bytes, path: Path, reading: ReadingOptions, repairs: ReadingLog) -> tuple[str, str]:
+def _decoded(data: bytes, path: Path, repairs: ReadingLog) -> tuple[str, str]:
     """Return a text, and the name of its encoding."""
     if data.startswith(b"PK\x03\x04"):
         raise DataError(f"{path}: is a zip archive; unpack it and name a file or folder of it.")
-    encoding = "utf-8" if reading.encoding == AUTO else reading.encoding
+    named = repairs.reading.encoding
+    encoding = "utf-8" if named == AUTO else named
     try:
         return data.decode(encoding), encoding
     except UnicodeDecodeError as error:
         fault = undecodable(path, error, encoding, ", or name its encoding")
-    if reading.encoding != AUTO:
+    if named != AUTO:
         raise fault
     beyond_ascii = len(data) - len(data.translate(None, _BEYOND_ASCII))
     invalid = len(data) - len(data.decode(errors="ignore").encode())

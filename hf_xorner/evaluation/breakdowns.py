@@ -18,7 +18,7 @@ _SHORT = 6
 #: Number of confusions of tags in a report.
 _CONFUSIONS = 10
 CHUNK_TAGS = {"O": OUTSIDE, "S": SINGLE, "B": BEGIN, "I": INSIDE, "E": END}
-# ma2016's parts: the number of a part is 1 for words not in training plus 2 for words without a vector.
+# ma2016's parts in the order of `_part`.
 _PARTS = ("IV", "OOTV", "OOEV", "OOBV")
 
 
@@ -42,7 +42,7 @@ def per_length(comparison: Comparison) -> dict[str, dict[str, float]]:
     """
     most = len(_LENGTHS)
     exact = comparison.ratios_by(lambda spans: np.minimum(spans.end - spans.start - 1, most), (*_LENGTHS, "longer"))
-    long = comparison.ratios_by(lambda spans: (spans.end - spans.start >= most).astype(np.int64), ("shorter", _LONG))
+    long = comparison.ratios_by(lambda spans: np.where(spans.end - spans.start >= most, 1, 0), ("shorter", _LONG))
     return {name: exact[name] for name in _LENGTHS} | {_LONG: long[_LONG]}
 
 
@@ -205,13 +205,13 @@ def vocabulary_partition(
     lower_cased = set(map(str.lower, train_words))
     not_in_train = ~_are_in({word for word in distinct if word.lower() in lower_cased}, tokens)
     not_in_vectors = ~_are_in({word for word in distinct if word in known or word.lower() in known}, tokens)
-    labelled, part = comparison.labelled, not_in_train + 2 * not_in_vectors
+    labelled, part = comparison.labelled, _part(not_in_train, not_in_vectors)
     right = comparison.gold_ids == comparison.predicted_ids
     rows = _shares(part[labelled], right[labelled], len(names), "accuracy")
     scores: dict[str, Any] = {"words": dict(zip(names, rows, strict=True))}
     if not comparison.tag_set.plain:
         scores["entities"] = comparison.ratios_by(
-            lambda spans: spans.any_word(not_in_train) + 2 * spans.any_word(not_in_vectors), names
+            lambda spans: _part(spans.any_word(not_in_train), spans.any_word(not_in_vectors)), names
         )
     return scores
 
@@ -235,7 +235,7 @@ def seen_partition(
         ``seen`` and ``unseen``, each with ``precision``, ``recall``, ``f1`` and ``support``.
     """
     return comparison.ratios_by(
-        lambda spans: 1 - _are_in(set(train_surfaces), surface_forms(spans, tokens)).astype(np.int64),
+        lambda spans: np.where(_are_in(set(train_surfaces), surface_forms(spans, tokens)), 0, 1),
         ("seen", "unseen"),
     )
 
@@ -271,6 +271,11 @@ def surface_forms(spans: Spans, tokens: Sequence[str]) -> list[str]:
         tokens: The words of all sentences in a row.
     """
     return [" ".join(tokens[start:end]) for start, end in zip(spans.start.tolist(), spans.end.tolist(), strict=True)]
+
+
+def _part(not_in_train: BoolArray, not_in_vectors: BoolArray) -> IntArray:
+    """Return the index of the part of `_PARTS` of each word or span."""
+    return np.where(not_in_train, 1, 0) + np.where(not_in_vectors, 2, 0)
 
 
 def _are_in(known: Collection[str], names: Sequence[str]) -> BoolArray:

@@ -16,7 +16,7 @@ from ..corpora import load_corpus
 from ..corpora.assemble import corpus_fingerprint
 from ..files import FACTS_FILE
 from ..options import option
-from ..training import parse
+from ..training.arguments import parse
 from ..training.facts import INPUTS, input_facts, options_of, read_facts, versions
 from .tables import Table, TableRow
 

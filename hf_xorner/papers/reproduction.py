@@ -19,7 +19,7 @@ from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.resampling import randomisation_test
 from ..tagger import Tagger
-from ..training import RunArguments, parse
+from ..training.arguments import RunArguments, parse
 from ..training.facts import COUNTS_FILE
 from ..vectors.formats import read_vectors
 from .chunk_tags import raw_chunk_tags

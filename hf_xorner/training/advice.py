@@ -42,7 +42,7 @@ def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
     score = validation.get(measure, 100.0)
     late = _LATE * epochs
     rows = (row for row in curve if "dev" in row)
-    best = max(rows, key=lambda row: row["dev"].get(measure, 0.0) - _GAIN * (row["epoch"] > late), default=None)
+    best = max(rows, key=lambda row: row["dev"].get(measure, 0.0) - (_GAIN if row["epoch"] > late else 0), default=None)
     if not score or (best and best["epoch"] > late and score < 99):
         steps = facts["options"].get("max_steps")
         more = f"--max_steps {2 * steps}" if steps else f"--num_train_epochs {2 * max(1, round(epochs))}"

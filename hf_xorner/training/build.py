@@ -22,16 +22,8 @@ from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer, known_forms, may_be_known
 from ..models.word_ids import RESERVED_CHARACTER_TYPES, WordPieces, character_ids, code_points
 from ..registration import CONFIGS
-from ..vectors.distill import (
-    AUTO,
-    NONE,
-    Composition,
-    PretrainedEncoder,
-    compose_cached,
-    packaged_composition,
-    read_composition,
-    read_encoder,
-)
+from ..vectors import distill
+from ..vectors.distill import AUTO, NONE, Composition, PretrainedEncoder
 from ..vectors.formats import Vectors, read_vectors
 from ..vectors.lookup import look_up
 from .arguments import HEAD, RunArguments, check_same, settings_of, use_of_vectors
@@ -241,17 +233,19 @@ def build_new(
         config_fields: Fields of the model's config that differ from their defaults.
     """
     config_class = CONFIGS[run.model_type]
-    encoder = read_encoder(run.context) if run.context else None
+    encoder = distill.read_encoder(run.context) if run.context else None
     composition, vectors = None, None
     if run.vectors == AUTO:
-        composition = packaged_composition()
+        composition = distill.packaged_composition()
     elif run.composed_from:
         words = list(dict.fromkeys(chain.from_iterable(sentences)))
-        composition = compose_cached(run.composed_from, words, partial(tqdm, desc="distilling vectors", disable=None))
+        composition = distill.compose_cached(
+            run.composed_from, words, partial(tqdm, desc="distilling vectors", disable=None)
+        )
     elif run.vectors and run.vectors != NONE:
         vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors)
     if run.composed:
-        composition = read_composition(run.composed)
+        composition = distill.read_composition(run.composed)
     names = ("min_count", "casing", "digits", "fallback", "max_word_pieces")
     tokenizer = WordCharTokenizer.from_corpus(
         sentences,

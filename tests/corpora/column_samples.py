@@ -121,6 +121,7 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
         lines(lambda n, word, tag, pos: (word, tag), before="# “{}” – text\n").encode("cp1252"),
     ),
     "BMES": ("x.bmes", in_bmes().encode()),
+    "types alone": ("x.crf", lines(lambda n, word, tag, pos: (word, tag[2:] or "O"), " ").encode()),
     "tags first": ("x.bio", lines(lambda n, word, tag, pos: (tag, word)).encode()),
     "features after the tag": ("x.conll", lines(lambda n, word, tag, pos: (word, tag, pos.lower())).encode()),
     "lines without features": (

@@ -23,7 +23,7 @@ MARK = "\ufeff"
 def spans_of(record, repairs=None, **options):
     """The words and tags of one record."""
     reading = ReadingOptions(**options)
-    source = Input(Path("x.jsonl"), reading, repairs or ReadingLog(reading), text=json.dumps(record))
+    source = Input(Path("x.jsonl"), repairs or ReadingLog(reading), text=json.dumps(record))
     ((tokens, tags, *_),) = read_json(source)
     return tokens, tags
 

@@ -247,6 +247,7 @@ FOLDERS = [
         "a/train.parquet and b/train.parquet",
     ),
     ({f"data/train-0000{part}-of-00003.parquet": in_parquet() for part in (0, 2)}, "/data/train-*", "part 00001"),
+    ({"train_1.conll": GOOD, "train_2.conll": GOOD}, "", "train_1.conll and train_2.conll"),
     (TWO | {"test.conll": "left\n"}, "/test.conll:1", "one column"),
     ({"train.conll": GOOD, "test.conll": "a\t?\n"}, "/test.conll", "unknown tag ?"),
     *(

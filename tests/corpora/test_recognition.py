@@ -29,6 +29,7 @@ NOTED = {
     "Latin-1": "Windows-1252",
     "Windows-1252": "Windows-1252",
     "tags first": "column 1",
+    "types alone": "types of entities",
     "features after the tag": "column 1",
     "UNER": "column 2",
     "UNER as it was": "column 2",

@@ -326,13 +326,6 @@ def test_numbered_parts_are_joined_in_order(tmp_path, inside):
     assert words(load_corpus(tmp_path / "in")) == {"train": ["train0", "train1", "train2"], "test": ["test0"]}
 
 
-def test_numbered_files_of_one_split_are_refused(tmp_path):
-    for name in ("train_1.conll", "train_2.conll"):
-        write(tmp_path / "in" / name, GOOD)
-    with pytest.raises(DataError, match=r"train_1\.conll and train_2\.conll"):
-        load_corpus(tmp_path / "in")
-
-
 # --- Which files are read ---------------------------------------------------------------------------------------------
 
 

@@ -87,7 +87,7 @@ def test_the_least_score_has_few_digits():
 @pytest.mark.parametrize("least", [0.4, {"PER": 0.5, "GOD": 1}, {}])
 def test_a_tagger_leaves_out_entities_below_their_least_score(tagger, least):
     by_label = {name: least.get(name, 0) if isinstance(least, dict) else least for name in TYPES}
-    items = [*TEXTS[:8], *GIVEN[-8:]]
+    items = [*TEXTS[::2], *GIVEN[::2]]
     left_out = 0
     filtering = Tagger(tagger.model, tagger.tokenizer, min_score=least)
     every = tagger(items, min_score=0)

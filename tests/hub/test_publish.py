@@ -11,7 +11,7 @@ from huggingface_hub import HfApi
 from hf_xorner import Tagger
 from hf_xorner.cli.train import where_to_publish
 from hf_xorner.hub import prepare_repository, publish
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 
 pytest_plugins = "fake_hub"
 

@@ -50,37 +50,6 @@ def reference_losses(model, sentences):
     return losses
 
 
-def random_directions(model, seed):
-    """A random step for every weight, by name."""
-    generator = torch.Generator().manual_seed(seed)
-    return {
-        name: torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-        for name, parameter in model.named_parameters()
-    }
-
-
-@pytest.mark.parametrize(("variant", "decoder"), with_decoders(REFERENCED, ["softmax", "crf"]))
-def test_gradients_match_finite_differences_of_the_reference(variant, tokenizer, decoder):
-    """Of every weight tensor, along a random direction."""
-    fields = without_dropout(variant) | {"decoder": decoder, "loss_reduction": "sum"}
-    model = build_model(variant, tokenizer, **fields)
-    sentences = helpers.random_sentences(model.config, (3, 1))
-    model(**helpers.pad(sentences, labels=True)).loss.backward()
-    gradients = {name: p.grad.double() for name, p in model.named_parameters() if p.grad is not None}
-    model.double()
-    for name, direction in random_directions(model, 0).items():
-        parameter, step, losses = model.get_parameter(name), 1e-5, []
-        for sign in (1, -1):
-            with torch.no_grad():
-                parameter += sign * step * direction
-            losses.append(sum(reference_losses(model, sentences)))
-            with torch.no_grad():
-                parameter -= sign * step * direction
-        slope = (losses[0] - losses[1]) / (2 * step)
-        expected = (gradients[name] * direction).sum().item() if name in gradients else 0.0
-        assert slope == pytest.approx(expected, rel=1e-4, abs=1e-4), name
-
-
 #: By what the summed loss of the labelled sentences is divided.
 REDUCTIONS = {"token": 8, "sentence": 3, "sum": 1}
 

@@ -1,37 +1,10 @@
-"""Greedy search always finishes, and turns actions into label probabilities."""
+"""Greedy search turns actions into label probabilities."""
 
 import helpers
 import pytest
 import torch
-from conftest import build_model
 from reference_stack_lstm import StackLstmProgram
 from test_stack_lstm import LABEL_SETS, LENGTHS
-
-from hf_xorner.models.modeling_stack_lstm import greedy_search
-from hf_xorner.models.transitions import TransitionSystem
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("liked", ["SHIFT", "OUT", "REDUCE(LOC)"])
-def test_search_over_many_words_ends_in_a_finished_state(tokenizer, liked):
-    model = build_model("stack-lstm", tokenizer)
-    scorer = model.decoder.scorer
-    scorer.classifier.bias[scorer.system.actions.index(liked)] = 50
-    lengths = torch.tensor([300, 1, 0])
-    words = torch.randn(3, 301, model.encoder.output_size, generator=torch.Generator().manual_seed(0))
-    assert_finished(model, words, lengths)
-
-
-def assert_finished(model, words, lengths):
-    actions, _ = greedy_search(model.decoder.scorer, words, lengths)
-    system: TransitionSystem = model.decoder.scorer.system
-    trace = system.trace(actions)
-    valid = system.valid(trace.position, trace.depth, lengths.unsqueeze(1))
-    present = actions >= 0
-    assert valid[present].gather(1, actions[present].unsqueeze(1)).all()
-    assert torch.equal(((actions == 0) | (actions == 1)).sum(1), lengths)
-    opened = torch.where(actions == 0, 1, 0).cumsum(1)
-    assert torch.equal(torch.where(actions >= 2, opened, 0).amax(1), opened[:, -1]), "words are left on the stack"
 
 
 def local_posterior(program, words):

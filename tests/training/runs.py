@@ -4,8 +4,9 @@ from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
 from transformers import TrainingArguments
 
-from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments, parse
+from hf_xorner.training.arguments import TaggerTrainingArguments, parse
 from hf_xorner.training.run import each_run
+from hf_xorner.training.trainer import TaggerTrainer
 
 QUIET = {"use_cpu": True, "disable_tqdm": True}
 

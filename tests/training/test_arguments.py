@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from helpers import fault, ok
 
-from hf_xorner.training import parse
-from hf_xorner.training.arguments import arguments_of, as_words
+from hf_xorner.training.arguments import arguments_of, as_words, parse
 
 
 def test_defaults_are_cross_and_the_xor_corpus():

@@ -13,8 +13,7 @@ from safetensors.torch import load_file
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.corpora import DataError
 from hf_xorner.models.contextual import ContextualFeatures
-from hf_xorner.training import TaggingCollator
-from hf_xorner.training.batches import CONTEXT_STATES
+from hf_xorner.training.batches import CONTEXT_STATES, TaggingCollator
 from hf_xorner.vectors.distill import compose, encoder_of, write_composition
 
 TOWNS = ["Annaville", "Berta's", "Carl-a", "Doraville"]

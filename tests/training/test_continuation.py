@@ -12,8 +12,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.training import RunArguments
-from hf_xorner.training.arguments import take_options_from_model
+from hf_xorner.training.arguments import RunArguments, take_options_from_model
 from hf_xorner.training.build import build_new, continue_from, extended, known_words
 
 #: GOD is gone, ORG is new, and the others come in another order.

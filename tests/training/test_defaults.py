@@ -6,7 +6,7 @@ import pytest
 from conftest import REPOSITORY
 
 from hf_xorner import load_corpus
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 from hf_xorner.training.facts import CHOSEN, command_of, options_of
 from hf_xorner.training.run import choose_options
 

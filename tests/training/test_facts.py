@@ -13,7 +13,7 @@ from runs import ready
 
 from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import corpus_fingerprint
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 from hf_xorner.training.facts import command_of, input_facts, options_of, read_facts
 
 TINY = {"hidden_size": 4, "word_dim": 4, "max_steps": 2}

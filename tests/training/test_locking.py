@@ -7,8 +7,9 @@ from helpers import fault, lock_holder
 from transformers import TrainerCallback
 
 from hf_xorner.files import LockedError
-from hf_xorner.training import parse, prepare, run
-from hf_xorner.training.run import LOCK
+from hf_xorner.training import run
+from hf_xorner.training.arguments import parse
+from hf_xorner.training.run import LOCK, prepare
 
 SMALL = ["--hidden_size", "4", "--word_dim", "4", "--num_train_epochs", "1", "--use_cpu", "true"]
 SMALL += ["--per_device_train_batch_size", "8", "--disable_tqdm", "true"]

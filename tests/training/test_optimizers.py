@@ -6,8 +6,8 @@ import torch
 from runs import labelled, make_trainer
 from transformers import TrainerCallback
 
-from hf_xorner.training import TaggerTrainer
 from hf_xorner.training.optimization import Nadam, NoDenormals
+from hf_xorner.training.trainer import TaggerTrainer
 
 SHAPES = [(3, 4), (5,), (), (2, 1, 3)]
 

@@ -5,7 +5,7 @@ import runs
 import torch
 
 from hf_xorner import Tagger
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 from hf_xorner.vectors.distill import START
 
 

@@ -6,7 +6,8 @@ from conftest import ARCHITECTURES, build_model, without_dropout
 from test_trainer import tiny_data
 from transformers import TrainerCallback
 
-from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
+from hf_xorner.training.arguments import TaggerTrainingArguments
+from hf_xorner.training.trainer import TaggerTrainer
 
 STEPS = 4
 BF16 = {"bf16": True}

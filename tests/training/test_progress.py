@@ -7,8 +7,8 @@ from conftest import LABELS
 from runs import make_trainer
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 
-from hf_xorner.training import TaggerTrainer
 from hf_xorner.training.progress import EpochProgress
+from hf_xorner.training.trainer import TaggerTrainer
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from conftest import REPOSITORY
 
 from hf_xorner.papers.tables import read_table
 from hf_xorner.registration import CONFIGS
-from hf_xorner.training import parse
-from hf_xorner.training.arguments import arguments_of
+from hf_xorner.training.arguments import arguments_of, parse
 from hf_xorner.training.build import build_new
 from hf_xorner.training.recipes import read_recipe, recipe_names, table_names
 

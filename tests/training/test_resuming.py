@@ -18,7 +18,7 @@ from runs import words_of
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
-from hf_xorner.training import TrainingError
+from hf_xorner.errors import TrainingError
 from hf_xorner.training.run import checkpoints_in
 
 SMALL = {"hidden_size": 6, "word_dim": 6, "char_dim": 3, "num_train_epochs": 3, "model_type": "lstm-crf"}

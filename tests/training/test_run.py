@@ -15,8 +15,9 @@ from runs import ready
 from safetensors.torch import load_file
 
 from hf_xorner import Tagger, train
-from hf_xorner.training import TrainingError, parse, prepare
-from hf_xorner.training.run import checkpoints_in
+from hf_xorner.errors import TrainingError
+from hf_xorner.training.arguments import parse
+from hf_xorner.training.run import checkpoints_in, prepare
 
 TRAIN = str(REPOSITORY / "scripts" / "train.py")
 #: The arguments of the interpreter that start a script in two processes.

@@ -6,7 +6,7 @@ import statistics
 import pytest
 from helpers import ok
 
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 
 
 def words_for(corpus, out, *options):

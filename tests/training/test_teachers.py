@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForTokenClassification, BertModel
 
 from hf_xorner import Tagger, train
 from hf_xorner.models.tags import TagSpace
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 from hf_xorner.training.facts import read_facts
 from hf_xorner.training.teachers import (
     SpanTeacher,

@@ -6,8 +6,9 @@ from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
 from runs import settings
 
-from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments, TaggingCollator
-from hf_xorner.training.trainer import EarlyStopping
+from hf_xorner.training.arguments import TaggerTrainingArguments
+from hf_xorner.training.batches import TaggingCollator
+from hf_xorner.training.trainer import EarlyStopping, TaggerTrainer
 
 REDUCTIONS = ("token", "sentence", "sum")
 

@@ -14,7 +14,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 sys.path[:0] = {paths!r}
 from conftest import SENTENCES
 from hf_xorner import WordCharTokenizer
-from hf_xorner.training import parse
+from hf_xorner.training.arguments import parse
 from test_trainer import REDUCTIONS, one_step
 
 tokenizer = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10)

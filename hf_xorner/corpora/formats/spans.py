@@ -12,7 +12,7 @@ from tokenizers.pre_tokenizers import Split
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
 from ...models.word_rule import WORD_PATTERN
-from ..source import ANNOTATION_SUFFIX, TEXT_SUFFIX, Input, ReadingLog, ReadingOptions, Sentence, text_of
+from ..source import ANNOTATION_SUFFIX, TEXT_SUFFIX, Input, ReadingLog, Sentence, text_of
 from . import json_lines
 from .json_lines import JsonRecord
 
@@ -89,7 +89,7 @@ def read_spans(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
         span_key = next((key for key in span_keys if key in record.content), None)
         any_record, any_spans = True, any_spans or span_key is not None
         try:
-            yield _sentence_of(record, span_key, reading, repairs)
+            yield _sentence_of(record, span_key, repairs)
         except DataError as fault:
             repairs.leave_out(fault)
     if not any_record and '"predictions"' in source.sample:
@@ -100,9 +100,9 @@ def read_spans(source: Input, stream: Iterable[JsonRecord]) -> Iterator[Sentence
         raise DataError(f"{path}:1: no record has spans under {names}; name their key as tag_column.")
 
 
-def _sentence_of(record: JsonRecord, span_key: str | None, reading: ReadingOptions, repairs: ReadingLog) -> Sentence:
+def _sentence_of(record: JsonRecord, span_key: str | None, repairs: ReadingLog) -> Sentence:
     """Return the sentence of a record with a text and spans."""
-    content, location = record.content, record.location
+    content, location, reading = record.content, record.location, repairs.reading
     text = content[json_lines.find_key(content, json_lines.TEXT_KEYS, "token_column", reading, location)]
     if type(text) is not str:
         raise DataError(f"{location}: the text is {str(text)[:60]}; write a string.")
@@ -348,9 +348,9 @@ def read_brat(source: Input) -> Iterator[Sentence]:
 
     Bad spans are malformed, reach outside of the text, cover no word, or have another text; see `Repairs.check_spans`.
     """
-    path, reading, repairs = source.path.with_suffix(ANNOTATION_SUFFIX), source.reading, source.repairs
+    path, repairs = source.path.with_suffix(ANNOTATION_SUFFIX), source.repairs
     text_path = path.with_suffix(TEXT_SUFFIX)
-    text, annotation = text_of(text_path, reading, repairs), text_of(path, reading, repairs)
+    text, annotation = text_of(text_path, repairs), text_of(path, repairs)
     annotation = annotation.removeprefix(BYTE_ORDER_MARK)
     marks = [(f"{path}:{number}", line.rstrip("\r")) for number, line in enumerate(annotation.split("\n"), start=1)]
     marks = [(location, line) for location, line in marks if line.startswith("T")]
