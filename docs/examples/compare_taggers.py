@@ -24,11 +24,12 @@ def tagged_by(model_type: str) -> System:
     options: dict[str, Any] = {"num_train_epochs": 3, "hidden_size": 50, "disable_tqdm": True, "overwrite": True}
     tagger = train("xor", model_type=model_type, output_dir=f"{FOLDER}/{model_type}", **options)
     assert tagger.scores is not None
-    print(f"{model_type}: test F1 {tagger.scores['test']['f1']:.2f}")
+    print(f"{model_type}: test F1 {tagger.scores['test']['f1']:.0f}")
     return System.of_tagger(tagger, TOKENS, GOLD)
 
 
 if __name__ == "__main__":
     comparison = compare(tagged_by("cross-bilstm-cnn"), tagged_by("bilstm-cnn"))
     for measure, row in comparison["scores"].items():
-        print(f"{measure}: difference {row['difference']:+.2f}, p = {row['p']:.2g}")
+        p = f"p = {row['p']:.3f}" if row["p"] >= 0.001 else "p < 0.001"
+        print(f"{measure}: difference {row['difference']:+.0f}, {p}")

@@ -21,7 +21,7 @@ def trained(name: str, corpus: str, **options: Any) -> Tagger:
     """Train a tagger, and print its size and its score on the test split."""
     tagger = train(corpus, output_dir=f"{FOLDER}/{name}", overwrite=True, disable_tqdm=True, **options)
     assert tagger.scores is not None
-    print(f"{name}: {tagger.model.num_parameters():,} parameters, test F1 {tagger.scores['test']['f1']:.2f}")
+    print(f"{name}: {tagger.model.num_parameters():,} parameters, test F1 {tagger.scores['test']['f1']:.0f}")
     return tagger
 
 

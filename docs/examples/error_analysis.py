@@ -19,7 +19,7 @@ if __name__ == "__main__":
     options: dict[str, Any] = {"num_train_epochs": 2, "hidden_size": 50, "disable_tqdm": True, "overwrite": True}
     tagger = train("xor", model_type="bilstm-cnn", output_dir=FOLDER, **options)
     scores = evaluate(tagger, "xor", resamples=0)
-    print(f"precision {scores['precision']:.2f}, recall {scores['recall']:.2f}, F1 {scores['f1']:.2f}")
+    print(f"precision {scores['precision']:.0f}, recall {scores['recall']:.0f}, F1 {scores['f1']:.0f}")
 
     errors = scores["confusion"]
     for number, name in enumerate(errors["types"]):

@@ -31,5 +31,5 @@ if __name__ == "__main__":
     afresh = train(f"{FOLDER}/corpus", model_type=kind, output_dir=f"{FOLDER}/afresh", **options)
     for name, tagger in (("from the model", tuned), ("from random weights", afresh)):
         assert tagger.scores is not None
-        by_type = {key: round(row["f1"], 2) for key, row in tagger.scores["test"]["per_type"].items()}
-        print(f"{name}: test F1 {tagger.scores['test']['f1']:.2f}", by_type)
+        by_type = {key: round(row["f1"]) for key, row in tagger.scores["test"]["per_type"].items()}
+        print(f"{name}: test F1 {tagger.scores['test']['f1']:.0f}", by_type)

@@ -61,5 +61,5 @@ if __name__ == "__main__":
     options = {"word_dim": 50, "num_train_epochs": 5, "overwrite": True, "disable_tqdm": True}
     tagger = train(teacher=[FOLDER / "large"], teacher_text=[text], output_dir=small, **options)
     assert tagger.scores is not None
-    print(f"agreement with the teacher: {tagger.scores['validation']['f1']:.1f}")
-    print(f"F1 on the corpus' test split: {evaluate(tagger, corpus, resamples=0)['f1']:.1f}")
+    print(f"agreement with the teacher: {tagger.scores['validation']['f1']:.0f}")
+    print(f"F1 on the corpus' test split: {evaluate(tagger, corpus, resamples=0)['f1']:.0f}")
