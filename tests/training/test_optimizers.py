@@ -141,7 +141,7 @@ class WordsOnce(TrainerCallback):
 def test_momentum_does_not_become_denormal(trainer_of):
     momenta = []
     for remove in (False, True):
-        trainer, _ = trainer_of(str(remove), optimizer="sgd", momentum=0.1, learning_rate=0.01, max_steps=42)
+        trainer, _ = trainer_of(str(remove), optimizer="sgd", momentum=0.4, learning_rate=0.01, max_steps=100)
         trainer.add_callback(WordsOnce)
         if remove:
             trainer.remove_callback(NoDenormals)
