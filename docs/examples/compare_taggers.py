@@ -31,5 +31,5 @@ def tagged_by(model_type: str) -> System:
 if __name__ == "__main__":
     comparison = compare(tagged_by("cross-bilstm-cnn"), tagged_by("bilstm-cnn"))
     for measure, row in comparison["scores"].items():
-        p = f"p = {row['p']:.3f}" if row["p"] >= 0.001 else "p < 0.001"
+        p = f"p = {row['p']:.2f}" if row["p"] >= 0.01 else "p < 0.01"
         print(f"{measure}: difference {row['difference']:+.0f}, {p}")
