@@ -16,9 +16,21 @@ if TYPE_CHECKING:
     from .xor import xor_corpus as xor_corpus
 
 
+#: The names by module, which is imported when one of them is first used.
+_LAZY = {
+    "..errors": ("DataError",),
+    ".load": ("load_corpus",),
+    ".predictions": ("Predictions", "read_predictions", "write_predictions"),
+    ".source": ("ReadingOptions",),
+    ".statistics": ("corpus_statistics", "statistics_table"),
+    ".write": ("write_corpus",),
+    ".xor": ("xor_corpus",),
+}
+
+
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used: tagging needs no `datasets`, which takes two seconds to import."""
-    for module in ("..errors", ".source", ".load", ".predictions", ".statistics", ".write", ".xor"):
-        if not name.startswith("_") and hasattr(imported := import_module(module, __name__), name):
-            return getattr(imported, name)
+    for module, names in _LAZY.items():
+        if name in names:
+            return getattr(import_module(module, __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
