@@ -19,7 +19,7 @@ _RARE = 50
 #: What helps with unseen entities: pretrained vectors or a trained start, by docs/few-labels.md.
 _VECTORS = (
     "Pretrained vectors help with them: --vectors; or, for names in a language of Europe, a start (on 100 Spanish "
-    "sentences, F1 72.7, not 34.5): --model_name_or_path multilingual; its license, CC BY-SA 4.0, may then apply to "
+    "sentences, F1 74.1, not 34.5): --model_name_or_path multilingual; its license, CC BY-SA 4.0, may then apply to "
     "your model."
 )
 _START = (
