@@ -293,10 +293,16 @@ class TaggerTrainingArguments(TrainingArguments):
             raise ValueError("warmup_steps needs another lr_scheduler_type, such as constant_with_warmup.")
         if self.early_stopping and self.eval_strategy == "no":
             raise ValueError("early_stopping needs evaluations, but eval_strategy is no; set it to epoch.")
-        # Without a GPU and without use_cpu, each process of the Trainer would train alone.
-        if "LOCAL_RANK" in os.environ and not torch.accelerator.is_available():
+        processes = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
+        # Without a GPU and without use_cpu, each process of the Trainer would train alone, all into one folder.
+        if processes > 1 and not torch.accelerator.is_available():
             self.use_cpu = True
         super().__post_init__()
+        if processes > 1 and self.world_size == 1:
+            raise ValueError(
+                f"{processes} processes were started but the Trainer sees only one: each would train alone, into the "
+                "same folder. Add --use_cpu, or start one process."
+            )
         if self.device.type != "cuda":
             self.dataloader_pin_memory = False
         elif self.dataloader_pin_memory:

@@ -56,7 +56,7 @@ def read_recipe(source: str) -> Recipe:
         ValueError: If there is no such recipe, or it or a recipe that it extends is invalid.
     """
     path = _located(source)
-    return Recipe(_name_of(path), _options_of(path))
+    return Recipe(_name_of(path), _options_of(path, []))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -126,8 +126,11 @@ def _name_of(path: Path) -> str:
     return resolved.relative_to(root).with_suffix("").as_posix() if root in resolved.parents else path.stem
 
 
-def _options_of(path: Path) -> dict[str, Any]:
-    """Return the options of a file and of the recipe that it extends."""
+def _options_of(path: Path, below: list[Path]) -> dict[str, Any]:
+    """Return the options of a file and of the recipe that it extends; `below` are the files that extend this one."""
+    if path.resolve() in below:
+        chain = " extends ".join(_name_of(step) for step in [*below[below.index(path.resolve()) :], path])
+        raise ValueError(f"The recipe {path} extends itself: {chain}; remove one of these lines.")
     options = read_yaml(path)
     parent = str(options.pop("extends", ""))
     if not parent:
@@ -138,4 +141,4 @@ def _options_of(path: Path) -> dict[str, Any]:
             f"The recipe {path} extends {parent!r}, which is neither a file in the same folder nor a recipe of the "
             f"package; {nearest(parent, recipe_names())}."
         )
-    return {**_options_of(file), **options}
+    return {**_options_of(file, [*below, path.resolve()]), **options}

@@ -87,9 +87,9 @@ class Teacher(ABC):
         return pad_sequence(rows, batch_first=True)
 
     def _check_language(self, sentences: Sequence[Sequence[str]], unknown: Tensor) -> None:
-        """Refuse text with many unknown words or pieces (a mask); the first batch is enough."""
+        """Refuse text with many unknown words or pieces (a mask); for the first batch alone."""
         share = float(unknown.sum() / max(sum(map(len, sentences)), 1))
-        if share > _MOST_UNKNOWN and not self._checked:
+        if share > _MOST_UNKNOWN:
             raise DataError(
                 f"teacher={self.source!r}: {100 * share:.0f} % of the words of the text, which begins with "
                 f"{' '.join(sentences[0][:5])!r}, are unknown to its tokenizer; name a teacher of this language."
@@ -152,7 +152,7 @@ class OwnTeacher(Teacher):
         encoded = self.tokenizer(
             sentences, is_split_into_words=True, padding=True, padding_side="right", return_tensors="pt"
         )
-        if "char_ids" in encoded:
+        if not self._checked and "char_ids" in encoded:
             characters = encoded["char_ids"]
             unknown = (characters < len(RESERVED_CHARACTER_TYPES)).all(-1) & characters.any(-1)
             self._check_language(sentences, unknown)
@@ -247,7 +247,7 @@ class StockTeacher(Teacher):
             return_tensors="pt",
         )
         rows = encoded.pop("overflow_to_sample_mapping").tolist()
-        if self.tokenizer.unk_token_id is not None:
+        if not self._checked and self.tokenizer.unk_token_id is not None:
             self._check_language(sentences, encoded["input_ids"] == self.tokenizer.unk_token_id)
         inputs = {name: encoded[name].to(self.model.device) for name in self.tokenizer.model_input_names}
         probabilities = self.model(**inputs).logits.float().softmax(-1).cpu()

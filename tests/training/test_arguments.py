@@ -4,9 +4,11 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
 from helpers import fault, ok
+from transformers import TrainingArguments
 
-from hf_xorner.training.arguments import arguments_of, as_words, parse
+from hf_xorner.training.arguments import TaggerTrainingArguments, arguments_of, as_words, parse
 
 
 def test_defaults_are_cross_and_the_xor_corpus():
@@ -145,3 +147,14 @@ def test_the_command_prints_one_line_errors_and_leaves_nothing(script, towns, tm
     assert (tmp_path / "file").read_text() == "mine"
     large = ["--per_device_train_batch_size", "1000000", "--early_stopping", "1000000", "--save_total_limit", "0"]
     ok(script("train", *words, *large, "--use_cpu", "--disable_tqdm"))
+
+
+def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    monkeypatch.setattr(TaggerTrainingArguments, "world_size", 1)
+    # As where there is an accelerator of which processes cannot share the work.
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(TrainingArguments, "__post_init__", lambda self: None)
+    with pytest.raises(ValueError, match=r"2 processes were started .* --use_cpu"):
+        TaggerTrainingArguments(str(tmp_path))

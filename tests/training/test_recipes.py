@@ -67,6 +67,7 @@ def test_later_keys_override_and_null_resets(tmp_path):
 
 def test_faulty_recipes_are_refused_with_their_name(tmp_path):
     for files, sentence in (
+        ({"a": "extends: b.yaml", "b": "extends: a.yaml"}, "extends itself: a extends b extends a"),
         ({"a": "extends: li2020/bas"}, "the nearest names are li2020/base"),
         ({"a": "1: 2"}, "does not map options to values"),
         ({"a": "b: &x [1]\nc: [*x, *x]"}, "a.yaml is not valid YAML: aliases"),
