@@ -222,6 +222,24 @@ print(asked)
     assert output_of(code, folders[0], tmp_path / "out", home=tmp_path).splitlines()[-1] == "[]"
 
 
+def test_every_module_can_be_the_first_that_is_imported(tmp_path):
+    code = """
+import sys
+from importlib import import_module
+from pathlib import Path
+import hf_xorner.registration
+folder = Path(hf_xorner.__file__).parent
+for package in ("cli", "corpora", "evaluation", "export", "hub", "papers", "training", "vectors"):
+    for path in (folder / package).rglob("*.py"):
+        for name in [name for name in sys.modules if name.startswith("hf_xorner.")]:
+            if name.split(".")[1] not in ("models", "registration", "safety"):  # registered with transformers once
+                del sys.modules[name]
+        import_module(".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__"))
+print("imported")
+"""
+    assert output_of(code, home=tmp_path).splitlines()[-1] == "imported"
+
+
 @pytest.mark.slow
 def test_wheels_hold_the_models(tmp_path):
     copy = shutil.copytree(REPOSITORY / "model_cards" / "multilingual-ner", tmp_path / "copy")
