@@ -2,8 +2,9 @@
 
     python scripts/fine_tune_transformer.py ENCODER conll2003/ output/ --epochs 3
 
-CORPUS is a folder with train, dev and test files of columns, the word first and the tag last. The model is a stock
-`AutoModelForTokenClassification`; the script prints its strict F1 by seqeval, its words a second and its size.
+CORPUS is a folder with train, dev and perhaps test files of columns, the word first and the tag last; the tag `?` is
+unknown. The model is a stock `AutoModelForTokenClassification`; the script prints its strict F1 by seqeval, its words a
+second and its size. On processors with AMX, `--bf16` is about twice as fast; the weights are saved in bfloat16, too.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from transformers import (
     TrainingArguments,
 )
 
-IGNORED = -100
+IGNORED, UNKNOWN = -100, "?"
 
 
 def read(path: Path) -> list[tuple[list[str], list[str]]]:
@@ -53,7 +54,8 @@ def encode(sentences: list[tuple[list[str], list[str]]], tokenizer: Any, ids: di
     for row, (_, tags) in enumerate(sentences):
         words = encoded.word_ids(row)
         first = [word is not None and word != before for word, before in zip(words, [None, *words], strict=False)]
-        labels.append([ids[tags[word]] if is_first else IGNORED for word, is_first in zip(words, first, strict=True)])
+        numbers = [ids.get(tag, IGNORED) for tag in tags]
+        labels.append([numbers[word] if is_first else IGNORED for word, is_first in zip(words, first, strict=True)])
     return Dataset.from_dict({**encoded, "labels": labels})
 
 
@@ -66,15 +68,26 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=3)
     parser.add_argument("--learning_rate", type=float, default=5e-5)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--frozen", type=int, help="Embeddings and this many layers stay as they are (default: none).")
+    parser.add_argument("--dropout", type=float, help="Dropout of the encoder (default: its own).")
+    parser.add_argument("--bf16", action="store_true", help="Compute in bfloat16.")
     options = parser.parse_args()
-    splits = {name: read(next(options.corpus.glob(f"{name}.*"))) for name in ("train", "dev", "test")}
-    labels = sorted({tag for _, tags in splits["train"] for tag in tags}, key=lambda tag: (tag != "O", tag[2:], tag))
+    splits = {name: read(file) for name in ("train", "dev", "test") for file in options.corpus.glob(f"{name}.*")}
+    found = {tag for _, tags in splits["train"] for tag in tags} - {UNKNOWN}
+    labels = sorted(found, key=lambda tag: (tag != "O", tag[2:], tag))
     ids = {label: number for number, label in enumerate(labels)}
     tokenizer = AutoTokenizer.from_pretrained(options.encoder)
     data = {name: encode(sentences, tokenizer, ids) for name, sentences in splits.items()}
+    changed = {"hidden_dropout_prob": options.dropout, "attention_probs_dropout_prob": options.dropout}
     model = AutoModelForTokenClassification.from_pretrained(
-        options.encoder, id2label=dict(enumerate(labels)), label2id=ids
+        options.encoder,
+        id2label=dict(enumerate(labels)),
+        label2id=ids,
+        **({} if options.dropout is None else changed),
     )
+    if options.frozen is not None:
+        model.base_model.embeddings.requires_grad_(False)
+        model.base_model.encoder.layer[: options.frozen].requires_grad_(False)
 
     def score(prediction: Any) -> dict[str, float]:
         kept = prediction.label_ids != IGNORED
@@ -96,10 +109,15 @@ def main() -> None:
             eval_strategy="epoch",
             save_strategy="epoch",
             save_total_limit=1,
+            save_only_model=True,
             load_best_model_at_end=True,
             metric_for_best_model="f1",
             report_to="none",
             seed=options.seed,
+            bf16=options.bf16,
+            use_cpu=not torch.accelerator.is_available(),
+            train_sampling_strategy="group_by_length",
+            disable_tqdm=True,
         ),
         train_dataset=data["train"],
         eval_dataset=data["dev"],
@@ -108,15 +126,16 @@ def main() -> None:
         compute_metrics=score,
     )
     trainer.train()
+    if options.bf16:
+        model.bfloat16()
     trainer.save_model()
-    start = time.perf_counter()
-    f1 = trainer.predict(data["test"]).metrics["test_f1"]
-    words = sum(len(words) for words, _ in splits["test"])
     size = Path(options.output, "model.safetensors").stat().st_size / 1e6
-    rate = words / (time.perf_counter() - start)
-    dev = trainer.evaluate()["eval_f1"]
-    print(f"dev F1 {dev:.2f}, test F1 {f1:.2f}, {np.round(rate):,.0f} words/s, {size:.1f} MB", flush=True)
-    print(f"{torch.get_num_threads()} threads")
+    print(f"{size:.1f} MB, {torch.get_num_threads()} threads")
+    for name in [split for split in ("dev", "test") if split in splits]:
+        start = time.perf_counter()
+        f1 = trainer.predict(data[name]).metrics["test_f1"]
+        rate = sum(len(words) for words, _ in splits[name]) / (time.perf_counter() - start)
+        print(f"{name} F1 {f1:.2f}, {np.round(rate):,.0f} words/s", flush=True)
 
 
 if __name__ == "__main__":

@@ -163,9 +163,12 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     assert "| exported |" in done.stdout, done.stderr[-3000:]
 
 
-@pytest.mark.slow  # trains a model
-def test_the_table_of_few_labels_has_a_row_for_each_size_and_start(script, towns, monkeypatch):
+@pytest.mark.slow  # trains two models
+def test_the_table_of_few_labels_has_a_row_for_each_size_and_start(script, towns, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
-    done = ok(script("few_labels.py", towns, "--sizes", "6", "--starts", "no vectors"))
-    ((size, _, f1, _, epochs, _),) = [row.strip("| ").split(" | ") for row in done.splitlines() if "no vectors" in row]
-    assert size == "6" and 0 <= float(f1) <= 100 and int(epochs) <= 40
+    encoder = f"transformers:{tiny.save_encoder(tmp_path, tiny.bert(max_position_embeddings=512))}"
+    done = ok(script("few_labels.py", towns, "--sizes", "12", "--starts", "no vectors", encoder))
+    rows = [row.strip("| ").split(" | ") for row in done.splitlines() if row.startswith("| 12 ")]
+    assert [start for _, start, *_ in rows] == ["no vectors", encoder]
+    for _, _, f1, found, epochs, _ in rows:
+        assert 0 <= float(f1) <= 100 and int(found) >= 0 and 1 <= int(epochs) <= 40

@@ -40,6 +40,14 @@ def test_conventions_and_sizes_of_the_pooled_corpora(script, tmp_path, monkeypat
     assert not (pooled / "parts" / "fr-echr.conll").exists()
 
 
+def test_the_teacher_labels_sentences_with_names(script, tmp_path):
+    multilingual = script("multilingual")
+    for language in multilingual.TEXT:
+        (tmp_path / f"{language}.txt").write_text("Nur am Anfang.\n" + "Dann kam „Élise“.\n" * 3)
+    chosen = multilingual.sentences_with_names(tmp_path, most=2)
+    assert chosen == ["Dann kam „Élise“."] * 2 * len(multilingual.TEXT)
+
+
 def test_the_word_rule_knows_elision_and_finnish_case_endings(script, tmp_path):
     WordCharTokenizer.from_corpus([["a"]]).save_pretrained(tmp_path)
     for _ in range(2):  # the second time, nothing changes

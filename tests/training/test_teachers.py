@@ -66,6 +66,19 @@ def test_a_stock_model_gives_the_softmax_of_the_first_piece_of_each_word(tmp_pat
                 )
 
 
+def test_weights_in_bfloat16_are_run_in_it(tmp_path):
+    exact = StockTeacher(stock(tmp_path), CPU)
+    expected = exact.probabilities([["ann", "rains", "oslo"]])
+    exact.model.bfloat16().save_pretrained(tmp_path)
+    teacher = StockTeacher(str(tmp_path), CPU)
+    assert teacher.model.dtype == torch.bfloat16
+    found = teacher.probabilities([["ann", "rains", "oslo"]])
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, atol=0.05, rtol=0)
+    exact.model.half().save_pretrained(tmp_path)
+    assert StockTeacher(str(tmp_path), CPU).model.dtype == torch.float32
+
+
 def test_long_sentences_are_read_in_windows(tmp_path):
     teacher = StockTeacher(stock(tmp_path, positions=24), CPU)
     found = teacher.probabilities([["ann", "met", "zeus"] * 40])
