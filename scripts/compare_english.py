@@ -261,7 +261,7 @@ def transformers_system(folder: str) -> Tag:
         if Path(folder, "model.onnx").exists():
             return session.run(None, {entry.name: inputs[entry.name] for entry in session.get_inputs()})[0]
         with torch.inference_mode():
-            return model(**{key: torch.from_numpy(value) for key, value in inputs.items()}).logits.numpy()
+            return model(**{key: torch.from_numpy(value) for key, value in inputs.items()}).logits.float().numpy()
 
     def tag(words: Words) -> tuple[Words, None]:
         tags, order = (

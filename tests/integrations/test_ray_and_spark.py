@@ -1,13 +1,16 @@
 """The actor class of Ray Data and the function for Spark's mapInPandas add the entities that one process finds."""
 
 import os
+import re
 import sys
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from conftest import REPOSITORY
 from random_texts import GIVEN, TEXTS
 
+from hf_xorner.export.onnx import export_onnx
 from hf_xorner.integrations.ray_and_spark import ENTITIES_TYPE, TagTables, tag_frames
 
 
@@ -73,3 +76,15 @@ def test_two_workers_of_spark_give_the_entities_of_one_process(tagger_folder, ta
     finally:
         session.stop()
     assert_equal([row["entities"] for row in tagged_rows], tagger([*TEXTS, ""]) * 20)
+
+
+def test_the_function_of_the_page_needs_no_pytorch_in_workers(tagger_folder, tagger, tmp_path, monkeypatch):
+    page = (REPOSITORY / "docs" / "integrations.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^def tag\(frames\):\n(?:(?: .*)?\n)+", page, re.MULTILINE)
+    export_onnx(tagger_folder, tmp_path / "english_onnx")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("english_onnx")
+    names: dict = {}
+    exec(code, names)
+    (frame,) = names["tag"]([pd.DataFrame({"text": TEXTS})])
+    assert list(frame["entities"]) == [[entity.text for entity in entities] for entities in tagger(TEXTS)]
