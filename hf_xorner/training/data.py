@@ -176,25 +176,29 @@ def _map(dataset: Dataset, *arguments: Any, **options: Any) -> Dataset:
             datasets.enable_progress_bars()
 
 
-def with_context_states(corpus: DatasetDict, context: ContextualFeatures, tokenizer: WordCharTokenizer) -> DatasetDict:
+def with_context_states(
+    corpus: DatasetDict, context: ContextualFeatures, tokenizer: WordCharTokenizer, bf16: bool = False
+) -> DatasetDict:
     """Add a frozen encoder's states of every word to a corpus.
 
     Args:
         corpus: The splits.
         context: The encoder of a tagger.
         tokenizer: The tagger's tokenizer.
+        bf16: Whether the encoder computes in bfloat16, as in training with this option.
     """
     device = next(context.encoder.parameters()).device
 
     @torch.inference_mode()
     def encode(sentences: list[list[str]]) -> Tensor:
         pieces = tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")["piece_ids"]
-        return context.states(pieces.to(device)).float()
+        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+            return context.states(pieces.to(device)).float()
 
     weights = tensors_digest(context.encoder.state_dict().items())
     settings = {name: value for name, value in context.config.to_dict().items() if name.startswith("context_")}
     pieces = tokenizer.pieces.to_str() if tokenizer.pieces else ""
-    identity = repr((weights, sorted(settings.items(), key=str), pieces, tokenizer.max_word_pieces))
+    identity = repr((weights, sorted(settings.items(), key=str), pieces, tokenizer.max_word_pieces, bf16))
     splits = {
         name: with_bytes(split, CONTEXT_STATES, encode, identity, f"encoding {name}") for name, split in corpus.items()
     }

@@ -451,7 +451,7 @@ def _with_more_columns(
     context = model.features.context
     if context is None or not model.config.context_frozen:
         return corpus
-    return with_context_states(corpus, context.to(training.device), start.tokenizer)
+    return with_context_states(corpus, context.to(training.device), start.tokenizer, training.bf16)
 
 
 def _compare_words(train: Dataset, tokenizer: WordCharTokenizer, source: str) -> None:

@@ -125,6 +125,14 @@ def test_cached_states_match_uncached_states(ready):
                     torch.testing.assert_close(output.logits, expected.logits, rtol=0, atol=tolerance, msg=name)
 
 
+def test_states_in_bfloat16_are_near_those_in_float32(ready):
+    exact, half = (ready(*options, out=f"out{len(options)}").corpus["train"] for options in ([], ["--bf16", "true"]))
+    for row, other in zip(exact[CONTEXT_STATES], half[CONTEXT_STATES], strict=True):
+        expected, found = (torch.frombuffer(bytearray(states), dtype=torch.float32) for states in (row, other))
+        torch.testing.assert_close(found, expected, atol=0.1, rtol=0.1)
+        assert not torch.equal(found, expected)
+
+
 def test_each_sentence_is_encoded_once(ready, read):
     first = ready()
     assert sum(read) == 24 + 6 + 5
@@ -143,7 +151,7 @@ def test_the_cache_is_used_for_the_same_encoder_and_settings_alone(ready, read, 
     read.clear()
     ready(context=tiny.save_encoder(tmp_path / "copy", tiny.bert(max_position_embeddings=20)))
     assert read == []
-    for options in (["--context_layers", "1"], ["--context_window", 9]):
+    for options in (["--context_layers", "1"], ["--context_window", 9], ["--bf16", "true"]):
         second = ready(*options)
         assert sum(read) == 24 + 6 + 5
         assert first.corpus["train"][:][CONTEXT_STATES] != second.corpus["train"][:][CONTEXT_STATES]
