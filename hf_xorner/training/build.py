@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
@@ -137,7 +138,21 @@ def _label_indices(old: TaggerForTokenClassification, new: TaggerForTokenClassif
 
 
 def _by_name(old: list[Any], new: list[Any]) -> Tensor:
-    return torch.tensor([old.index(name) if name in old else -1 for name in new], dtype=torch.int64)
+    rows = {usual_name(name): row for row, name in enumerate(old)} | {name: row for row, name in enumerate(old)}
+    return torch.tensor([rows.get(name, rows.get(usual_name(name), -1)) for name in new], dtype=torch.int64)
+
+
+#: Other names of three types, without regard to case.
+_USUAL_TYPES = dict.fromkeys(("per", "pers", "person"), "PER")
+_USUAL_TYPES |= dict.fromkeys(("org", "organization", "organisation", "corporation"), "ORG")
+_USUAL_TYPES |= dict.fromkeys(("loc", "location", "gpe"), "LOC")
+
+
+def usual_name(name: Any) -> Any:
+    """Return a tag or an action, or a pair of them, with its type as PER, ORG or LOC if it is another name of these."""
+    if isinstance(name, tuple):
+        return tuple(map(usual_name, name))
+    return re.sub(r"[A-Za-z]+(?=\)?$)", lambda kind: _USUAL_TYPES.get(kind[0].lower(), kind[0]), name)
 
 
 def _vocabulary_indices(

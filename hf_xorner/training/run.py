@@ -48,7 +48,7 @@ from .arguments import (
     arguments_of,
     take_options_from_model,
 )
-from .build import BITS, BuiltModel, build_new, continue_from, quantized
+from .build import BITS, BuiltModel, build_new, continue_from, quantized, usual_name
 from .data import read_texts, texts_as_corpus, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import RunFacts, command_of, differences, facts_before, options_of, plain, read_facts, write_facts
 from .optimization import EpochAverage, fit_temperature, keep_the_better
@@ -345,7 +345,7 @@ def _choose_start(run: RunArguments, fields: dict[str, Any], train: Dataset) -> 
     chosen: dict[str, Any] = {}
     if not run.vectors:
         english = is_english(chain.from_iterable(train[TOKENS]))
-        shared = {*load_config(START).labels[1:]} & {*train.features[TAGS].feature.names}
+        shared = {*load_config(START).labels[1:]} & {*map(usual_name, train.features[TAGS].feature.names)}
         if english and shared and not fields and not OPTIONS_OF_A_MODEL & run.explicit:
             chosen["model_name_or_path"] = run.model_name_or_path = START
             take_options_from_model(run, run.explicit)

@@ -13,7 +13,7 @@ from transformers import AutoModelForTokenClassification
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.training.arguments import RunArguments, take_options_from_model
-from hf_xorner.training.build import build_new, continue_from, extended, known_words
+from hf_xorner.training.build import build_new, continue_from, extended, known_words, usual_name
 
 #: GOD is gone, ORG is new, and the others come in another order.
 NEW_LABELS = ["O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER"]
@@ -92,6 +92,24 @@ def test_shared_labels_keep_their_scores_and_transitions(kind, tokenizer, tmp_pa
         for then, later in shared:
             moves = new_chain.transitions[..., after, later], old_chain.transitions[..., before, then]
             torch.testing.assert_close(*moves, rtol=0, atol=1e-5)
+
+
+def test_other_names_of_persons_organisations_and_locations_count_as_the_same(tokenizer, tmp_path):
+    old = saved(tmp_path, "cnn-lstm-crf", tokenizer, **CRF)
+    names = {"PER": "Person", "LOC": "location"}
+    same, _ = continued(tmp_path, SENTENCES, LABELS)
+    labels = [label[:2] + names.get(label[2:], label[2:]) for label in LABELS]
+    new, _ = continued(tmp_path, SENTENCES, labels)
+    assert new.config.labels == labels != same.config.labels
+    expected, found = (model(**encoded(tokenizer, SENTENCES)).logits for model in (old, new))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_the_usual_name_of_tags_actions_and_pairs():
+    assert usual_name("REDUCE(person)") == "REDUCE(PER)"
+    assert usual_name(("S-GPE", "E-Organization")) == ("S-LOC", "E-ORG")
+    for name in ("O", "SHIFT", "B-creative-work", "B-PERCENT", "B-PERS2"):
+        assert usual_name(name) == name
 
 
 @pytest.mark.parametrize("kind", [kind for kind in VARIANTS if kind not in TAG_SCORING])

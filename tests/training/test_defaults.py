@@ -65,8 +65,9 @@ def test_command_of_a_run_repeats_its_choice_for_any_size():
 ENGLISH = (REPOSITORY / "tests" / "name_free.txt").read_text(encoding="utf-8").split()
 
 
-def test_english_text_starts_from_the_tagger_of_the_package():
-    options, _, fields = chosen([], 500, words=ENGLISH)
+@pytest.mark.parametrize("label", ["B-PER", "B-person", "B-GPE", "I-Organisation"])
+def test_english_text_starts_from_the_tagger_of_the_package(label):
+    options, _, fields = chosen([], 500, words=ENGLISH, label=label)
     assert (options["model_name_or_path"], fields) == ("english-start", {}) and "vectors" not in options
 
 
