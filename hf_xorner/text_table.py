@@ -1,7 +1,5 @@
 """Tables of plain text, for the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any

@@ -286,15 +286,17 @@ def transformers_system(folder: str) -> Tag:
 def spacy_system(name: str) -> Tag:
     """Return a function from words to the tags of a pipeline, of which only the entities are computed."""
     import spacy
-    from spacy.tokens import Doc
 
     nlp = spacy.load(name, exclude=["tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer"])
+    return lambda words: (spacy_tags(nlp, words), None)
 
-    def tag(words: Words) -> tuple[Words, None]:
-        docs = nlp.pipe((Doc(nlp.vocab, words=list(sentence)) for sentence in words), batch_size=BATCH)
-        return [[t.ent_iob_ + "-" * bool(t.ent_type_) + t.ent_type_ for t in doc] for doc in docs], None
 
-    return tag
+def spacy_tags(nlp: Any, words: Words) -> Words:
+    """Return the tags that a pipeline of spaCy gives to words."""
+    from spacy.tokens import Doc
+
+    docs = nlp.pipe((Doc(nlp.vocab, words=list(sentence)) for sentence in words), batch_size=BATCH)
+    return [[t.ent_iob_ + "-" * bool(t.ent_type_) + t.ent_type_ for t in doc] for doc in docs]
 
 
 def crf_system(file: str) -> Tag:

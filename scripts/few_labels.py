@@ -20,8 +20,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from compare_english import transformers_system
-from datasets import Dataset, DatasetDict
+from compare_english import spacy_tags, transformers_system
+from datasets import DatasetDict
+from english_corpora import write
 from false_alarms import TEXT, genres_of
 
 import hf_xorner
@@ -101,9 +102,7 @@ def with_spacy(few: DatasetDict, texts: Sequence[str], folder: Path, language: s
     epochs = run([*command, "train", config, *paths]).strip().splitlines()[-3].split()[0]
     nlp = spacy.load(folder / "model-best")
     words, gold = words_and_tags(few["test"])
-    docs = list(nlp.pipe(Doc(nlp.vocab, words=list(sentence)) for sentence in words))
-    tags = [[token.ent_iob_ + "-" * bool(token.ent_type_) + token.ent_type_ for token in doc] for doc in docs]
-    return span_scores(gold, tags)["f1"], sum(len(doc.ents) for doc in nlp.pipe(texts)), float(epochs)
+    return span_scores(gold, spacy_tags(nlp, words))["f1"], sum(len(doc.ents) for doc in nlp.pipe(texts)), float(epochs)
 
 
 def with_transformers(few: DatasetDict, texts: Sequence[str], folder: Path, encoder: str, more: list[str]) -> Figures:
@@ -111,8 +110,8 @@ def with_transformers(few: DatasetDict, texts: Sequence[str], folder: Path, enco
     from transformers import pipeline
 
     splits, _ = with_validation(few, HELD_OUT)
-    write(splits["train"], folder / "train.conll")
-    write(splits["validation"], folder / "dev.conll")
+    for split, name in (("train", "train"), ("validation", "dev")):
+        write(folder / f"{name}.conll", list(zip(*words_and_tags(splits[split]), strict=True)))
     epochs = max(3, min(30, 16000 // len(splits["train"])))
     script, result = Path(__file__).with_name("fine_tune_transformer.py"), str(folder / "model")
     run([sys.executable, str(script), encoder, str(folder), result, "--epochs", str(epochs), *more])
@@ -120,12 +119,6 @@ def with_transformers(few: DatasetDict, texts: Sequence[str], folder: Path, enco
     f1 = span_scores(gold, transformers_system(result)(words)[0])["f1"]
     entities = pipeline("ner", result, aggregation_strategy="first", device=-1)(list(texts))
     return f1, sum(map(len, entities)), epochs
-
-
-def write(rows: Dataset, file: Path) -> None:
-    """Write sentences as columns of words and tags."""
-    sentences = ("\n".join(map("\t".join, zip(*both, strict=True))) for both in zip(*words_and_tags(rows), strict=True))
-    file.write_text("\n\n".join(sentences) + "\n", encoding="utf-8")
 
 
 def run(command: list[str]) -> str:

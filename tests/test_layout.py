@@ -24,7 +24,7 @@ MODELS = sorted((PACKAGE / "models").glob("*.py"))
 
 
 #: Lines of code without docstrings, comments and blanks. A feature may raise it, with the reason in the changelog.
-MOST_LINES = 15_760
+MOST_LINES = 15_750
 
 # A package or a top-level module may import itself and the names listed here. A new one is entered here.
 MAY_IMPORT = {

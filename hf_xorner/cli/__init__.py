@@ -1,7 +1,5 @@
 """The `hf-xorner` command: finds the subcommand, answers `--help`, and checks option names before torch loads."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import suppress

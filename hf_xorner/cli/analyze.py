@@ -1,7 +1,5 @@
 """`hf-xorner analyze`: run proofs and analyses of the papers, and write pictures and figures as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module

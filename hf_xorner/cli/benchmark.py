@@ -1,7 +1,5 @@
 """`hf-xorner benchmark`: measure words per second of training and tagging, also of spaCy's NER."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import math

@@ -1,7 +1,5 @@
 """`hf-xorner card`: write the model card from the facts of the training run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

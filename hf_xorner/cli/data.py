@@ -1,7 +1,5 @@
 """`hf-xorner data`: print the statistics of a corpus, or convert it to another format."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`hf-xorner evaluate`: score a model on a corpus, or the predictions of any system."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import takewhile
 

@@ -1,7 +1,5 @@
 """`hf-xorner export`: export a model to ONNX, a web page or a Python package, to run without PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 `make help` generates help.json from the options of the subcommands by `write_help`; a test compares the two.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,7 +1,5 @@
 """`hf-xorner publish`: check a model, and upload it to the Hub."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`hf-xorner reproduce`: reproduce a table of a paper, and compare it with the published figures."""
 
-from __future__ import annotations
-
 import math
 import os
 import shlex

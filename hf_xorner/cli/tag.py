@@ -1,7 +1,5 @@
 """`hf-xorner tag`: tag a text, a file, a folder, a Hub dataset or standard input as a stream."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`hf-xorner train`: train a tagger, score it, save it, and tag a sentence with it."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`hf-xorner vectors`: convert, join or distil word vectors, or print their coverage of a corpus."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -185,7 +185,7 @@ def with_context_states(
         corpus: The splits.
         context: The encoder of a tagger.
         tokenizer: The tagger's tokenizer.
-        bf16: Whether the encoder computes in bfloat16, as in training with this option.
+        bf16: Whether the encoder computes in bfloat16.
     """
     device = next(context.encoder.parameters()).device
 

@@ -196,15 +196,14 @@ class StockTeacher(Teacher):
             config = AutoConfig.from_pretrained(source, **options)
             check_size(source, AutoModelForTokenClassification, config)
             self.tokenizer = AutoTokenizer.from_pretrained(source, **options)
-            # Half precision is not fast on CPUs; bfloat16 is where the processor has instructions for it.
-            dtype = torch.bfloat16 if config.dtype == torch.bfloat16 else torch.float32
             with without_reports():
                 model, report = AutoModelForTokenClassification.from_pretrained(
                     source,
                     config=config,
                     use_safetensors=True,
                     output_loading_info=True,
-                    dtype=dtype,
+                    # CPUs may have instructions for bfloat16, but not for float16.
+                    dtype=torch.bfloat16 if config.dtype == torch.bfloat16 else torch.float32,
                     **options,
                 )
         # The errors (no such folder, no network, broken files, weights in a pickle) have no common type.
