@@ -6,8 +6,9 @@ encoder's states (`--context`), and for each seed a student of the teacher. Fini
     python scripts/english.py ner-small --vectors glove.6B.100d.txt --pieces sentence-transformers/all-mpnet-base-v2 \
         --context sentence-transformers/all-mpnet-base-v2 --data_dir corpora/ --output runs/english --text names.txt
 
-`data_dir` holds the folders wnut17, open, wikiann-en and, for ner-small, conll2003 (see `scripts/english_corpora.py`);
-`scripts/english_text.py` writes names.txt. `scripts/compare_english.py` scores the models.
+`data_dir` holds the folders wnut17, open, multilingual/en-ewt, wikiann-en and, for ner-small, conll2003 (see
+`scripts/english_corpora.py`). `scripts/english_text.py` writes names.txt, `scripts/compare_english.py` scores the
+models.
 """
 
 from __future__ import annotations

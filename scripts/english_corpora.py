@@ -81,7 +81,7 @@ def wikigold(data_dir: Path, misc: bool) -> dict[str, list[Sentence]]:
 
 
 def ewt(data_dir: Path, misc: bool) -> dict[str, list[Sentence]]:
-    """Return EWT's published dev and test splits, documents held out."""
+    """Return EWT's published splits; documents of its dev and test splits are held out."""
     named, document = [], ""
     for path in sorted((data_dir / "open").glob("ewt-*.iob2")):
         for block in path.read_text(encoding="utf-8").strip().split("\n\n"):
@@ -89,7 +89,9 @@ def ewt(data_dir: Path, misc: bool) -> dict[str, list[Sentence]]:
             document = next((line for line in lines if line.startswith("# newdoc")), document)
             rows = [line.split("\t") for line in lines if not line.startswith("#")]
             named.append((document, ([row[1] for row in rows], [row[2] for row in rows])))
-    return held_out(named)
+    parts = held_out(named)
+    train = load_corpus(data_dir / "multilingual" / "en-ewt" / "train.iob2")
+    return {**parts, "train": parts["train"] + in_splits(train)["train"]}
 
 
 READERS = {"wnut17": wnut17, "btc": btc, "wikigold": wikigold, "ewt": ewt}

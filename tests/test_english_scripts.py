@@ -44,6 +44,8 @@ def corpora(tmp_path_factory):
     (folder / "test-only").mkdir()
     for name, text in OPEN.items():
         (folder / "open" / name).write_text(text)
+    (folder / "multilingual" / "en-ewt").mkdir(parents=True)
+    (folder / "multilingual" / "en-ewt" / "train.iob2").write_text("Dora\tB-PER\nsaw\tO\nZeus\tB-ORG\n")
     (folder / "test-only" / "pud.iob2").write_text(OPEN["ewt-dev.iob2"])
     tiny.save_encoder(folder / "encoder")
     words = {
@@ -72,9 +74,10 @@ def test_the_open_corpora_have_no_misc(pooled):
     assert "Doric\tO\nart" in text and "is\tO\nDoric\tO" in text and "chess\tO" in text
     # A handle is one word; BTC's tag for it is unknown.
     assert "@ann\t?\nlikes\tO\n@you\tO\n" in text
-    # Whole documents are held out.
+    # Whole documents are held out, none of EWT's training split.
     held_out = (folder / "parts" / "ewt.conll").read_text()
     assert held_out.count("Zeus") == held_out.count("no\tO") == 2
+    assert "Dora\tB-PER\nsaw\tO" in (folder / "train.conll").read_text()
 
 
 def test_with_conll2003_misc_is_unknown_where_it_is_not_annotated(pooled):
@@ -126,6 +129,25 @@ def test_sentences_with_names_for_the_teacher(tmp_path, monkeypatch):
     ]
 
 
+def test_the_calibration_error_at_a_temperature(tagger_folder, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    tagger, sentences = Tagger.from_pretrained(tagger_folder), [["Ann", "saw", "Zeus", str(year)] for year in range(60)]
+    file = tmp_path / "gold.conll"
+    file.write_text("".join(f"{a}\tB-PER\n{b}\tO\n{c}\tB-LOC\n{d}\tO\n\n" for a, b, c, d in sentences))
+    own, errors = importlib.import_module("temperature").errors(tagger_folder, file)
+    assert own == tagger.model.config.score_temperature
+    tagger.model.config.score_temperature = 2.0
+    bins = [[] for _ in range(10)]
+    for entities in tagger(sentences):
+        for entity in entities:
+            if entity["label"] in ("PER", "ORG", "LOC"):
+                place = (entity["word_start"], entity["word_end"], entity["label"])
+                right = place in ((0, 1, "PER"), (2, 3, "LOC"))
+                bins[min(9, int(10 * entity["score"]))].append(entity["score"] - right)
+    assert sum(map(len, bins)) > 20
+    assert errors[2.0] == pytest.approx(100 * sum(abs(sum(b)) for b in bins) / sum(map(len, bins)), abs=1e-3)
+
+
 @pytest.mark.slow
 def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     encoder, tweets, folder = corpora / "encoder", tmp_path / "tweets.txt", tmp_path / "english" / "ner-small"
@@ -158,9 +180,14 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     assert {"wnut17, lower case", "pud, capitals"} <= scores[models[0]].keys()
     exported = str(tmp_path / "onnx")
     assert run_python(["-m", "hf_xorner", "export", models[0], "--output", exported]).returncode == 0
-    measure = ["--measure", "--corpora", "conll2003", "wnut17", "test-only/pud.iob2", f"exported=onnx:{exported}"]
-    done = run_python(list(map(str, [*compare[:2], "--data_dir", corpora, *measure])))
+    measure = ["--measure", "--corpora", "conll2003", "wnut17", "test-only/pud.iob2"]
+    systems = [models[0], f"exported=onnx:{exported}"]
+    done = run_python(list(map(str, [compare[0], *systems, "--data_dir", corpora, *measure])))
     assert "| exported |" in done.stdout, done.stderr[-3000:]
+    composed = ["--composed", folder.parent / "ner-open" / "pieces", *tiny_run[-6:]]
+    temperature = [SCRIPTS / "temperature.py", *tiny_run[:2], *tiny_run[4:6], *composed, "--output", tmp_path / "apart"]
+    done = run_python(list(map(str, temperature)))
+    assert done.stdout.count("own temperature") == 8, done.stderr[-3000:]
 
 
 @pytest.mark.slow  # trains two models
