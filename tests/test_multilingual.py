@@ -40,12 +40,19 @@ def test_conventions_and_sizes_of_the_pooled_corpora(script, tmp_path, monkeypat
     assert not (pooled / "parts" / "fr-echr.conll").exists()
 
 
-def test_the_teacher_labels_sentences_with_names(script, tmp_path):
-    multilingual = script("multilingual")
-    for language in multilingual.TEXT:
-        (tmp_path / f"{language}.txt").write_text("Nur am Anfang.\n" + "Dann kam „Élise“.\n" * 3)
-    chosen = multilingual.sentences_with_names(tmp_path, most=2)
-    assert chosen == ["Dann kam „Élise“."] * 2 * len(multilingual.TEXT)
+def test_taggers_label_sentences_with_names(script, tmp_path, monkeypatch, tagger_folder):
+    text, output = script("multilingual_text"), tmp_path / "text.conll"
+    for language in text.LANGUAGES:
+        (tmp_path / f"{language}.txt").write_text("Zeus met birds .\n" + "Zeus met Ann .\n" * 3)
+    found = {}
+    for sure in ("0", "1.1"):
+        options = [f"--text={tmp_path}", f"--output={output}", "--most=2", f"--sure={sure}"]
+        monkeypatch.setattr("sys.argv", ["", tagger_folder, tagger_folder, *options])
+        text.main()
+        sentences = [line.split("\t") for line in output.read_text().split("\n") if line]
+        assert [word for word, _ in sentences] == "Zeus met Ann .".split() * 2 * len(text.LANGUAGES)
+        found[sure] = {tag for _, tag in sentences}
+    assert found["0"] <= set(text.LABELS) and found["1.1"] == {"?"}
 
 
 def test_the_word_rule_knows_elision_and_finnish_case_endings(script, tmp_path):
