@@ -18,14 +18,13 @@ import torch
 from english_corpora import Sentence, write
 
 from hf_xorner import Tagger
-from hf_xorner.training.teachers import Teacher, best_labels, mean_probabilities, teachers_of
+from hf_xorner.training.teachers import Teacher, best_labels, common_labels, mean_probabilities, teachers_of
 
 #: The languages of the tagger and their neighbours.
 LANGUAGES = (
     *("be", "bg", "ca", "cs", "da", "de", "el", "en", "es", "et", "fi", "fr", "gl", "hr", "hu", "id", "it"),
     *("lt", "lv", "mk", "nb", "nl", "pl", "pt", "ro", "ru", "sk", "sl", "sr", "sv", "tr", "uk"),
 )
-LABELS = ("O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER")
 _BATCH = 32
 
 
@@ -54,13 +53,13 @@ def sentences_with_names(folder: Path, most: int) -> Iterator[str]:
 
 def labelled(sentences: list[list[str]], teachers: list[Teacher], sure: float) -> Iterator[Sentence]:
     """Yield the words and tags of sentences, the shortest first."""
-    sentences = sorted(sentences, key=len)
+    sentences, labels = sorted(sentences, key=len), common_labels(teachers, {})
     for start in range(0, len(sentences), _BATCH):
         batch = sentences[start : start + _BATCH]
-        probabilities = mean_probabilities(teachers, batch, LABELS, {}).float().numpy()
+        probabilities = mean_probabilities(teachers, batch, labels, {}).float().numpy()
         for words, padded in zip(batch, probabilities, strict=True):
             rows = padded[: len(words)]
-            pairs = zip(best_labels(rows, LABELS), rows.max(1), strict=True)
+            pairs = zip(best_labels(rows, labels), rows.max(1), strict=True)
             yield words, [label if probability >= sure else "?" for label, probability in pairs]
 
 

@@ -37,9 +37,11 @@ def main() -> None:
     parser.add_argument("--model", help="A finished tagger.")
     parser.add_argument("--files", nargs="+", type=Path, default=[], help="Labelled files for it.")
     options, more = parser.parse_known_args()
-    for path in options.files:
-        show(path.stem, options.model, path)
-    for name in [] if options.model else READERS:
+    if options.model:
+        for path in options.files:
+            show(path.stem, options.model, path)
+        return
+    for name in READERS:
         corpus, tagger = options.output / name / "corpus", options.output / name / "tagger"
         others = [other for other in READERS if other != name]
         source = ["--data_dir", options.data_dir]
